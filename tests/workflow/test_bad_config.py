@@ -39,10 +39,10 @@ CODE = "__use_yte__: true\n__definitions__: [\"open('made', 'w')\"]\n"
     "content, said",
     [
         (BOMB, "more than 100,000 values"),
-        ("timing: &t {grid: *t}\n", "holds itself"),
+        ("timing: &t {grid: *t}\n", "more than 100,000 values"),
         ("a: " + "[" * 20_000 + "]" * 20_000, "more than 100 levels"),
         (CODE, "asks for YTE, which would run what it holds"),
-        (None, "there is no such file"),
+        (None, "No such file or directory"),
     ],
     ids=["bomb", "recursive", "deep", "code", "missing"],
 )

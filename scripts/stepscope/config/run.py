@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TextIO
 
 from stepscope.files import is_full
-from stepscope.yaml_files import unreadable_of
+from stepscope.yaml_files import unreadable
 
 # What was measured, until Snakemake has noted it as finished: it removes the outputs of a job that
 # was running when a run was ended, whole as they may be.
@@ -137,11 +137,19 @@ def unusable(path: str) -> str | None:
 
 def refused(words: list[str]) -> str | None:
     """One line that says why Snakemake could not even begin with a command line; None if it can.
-    The profiles ask this."""
-    flags = argparse.ArgumentParser(add_help=False)
+
+    A profile asks this (profiles/default/config.yaml): Snakemake reads the files of --configfile
+    before any code of the workflow, so that one could hang it, or run code of its own by way of
+    YTE.
+    """
+    flags = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     flags.add_argument("-d", "--directory", type=Path, default=Path())
+    flags.add_argument(
+        "--configfile", "--configfiles", nargs="+", action="extend", type=Path, default=[]
+    )
     given, _ = flags.parse_known_args(words)
-    return unreadable_of(words) or unready(given.directory.absolute())
+    complaints = filter(None, map(unreadable, given.configfile))
+    return next(complaints, None) or unready(given.directory.absolute())
 
 
 def unready(folder: Path) -> str | None:
