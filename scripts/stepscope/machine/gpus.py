@@ -47,7 +47,7 @@ def _gpus() -> list[Gpu]:
     with contextlib.suppress(pynvml.NVMLError):
         pynvml.nvmlInit()
         driver = pynvml.nvmlSystemGetDriverVersion()
-        handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
+        numbers = range(pynvml.nvmlDeviceGetCount())
         gpus = [
             Gpu(
                 name=pynvml.nvmlDeviceGetName(handle),
@@ -55,7 +55,7 @@ def _gpus() -> list[Gpu]:
                 memory_mib=pynvml.nvmlDeviceGetMemoryInfo(handle).total // 2**20,
                 driver=driver,
             )
-            for handle in handles
+            for handle in map(pynvml.nvmlDeviceGetHandleByIndex, numbers)
         ]
         pynvml.nvmlShutdown()
         return gpus

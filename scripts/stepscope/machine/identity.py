@@ -18,7 +18,6 @@ from typing import Any
 from stepscope.machine import answered, gpus, told
 
 PROC = Path("/proc")
-NO_GPU = "device: cuda, but no NVIDIA GPU is visible here; use device: auto or device: cpu"
 
 
 class MachineError(Exception):
@@ -88,12 +87,10 @@ def choose_device(wanted: str) -> str:
         return "cuda"
     if wanted == "auto":
         return "cpu"
+    why = f"the installed torch {version} was built without CUDA"
     if not visible:
-        raise MachineError(NO_GPU)
-    raise MachineError(
-        f"device: cuda, but the installed torch {version} was built without CUDA; install a CUDA"
-        " build"
-    )
+        why = "no NVIDIA GPU is visible here"
+    raise MachineError(f"device: cuda, but {why}; use device: auto or device: cpu")
 
 
 def identity(

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 from stepscope.machine import gpus, identity
 
@@ -52,7 +52,7 @@ class Hardware:
 
 def tell(machines: Iterable[Hardware]) -> None:
     """Let the programs that this process starts know of machines."""
-    os.environ[TOLD] = json.dumps({one.label: asdict(one) for one in machines})
+    os.environ[TOLD] = json.dumps({one.label: vars(one) for one in machines})
 
 
 def told(label: str) -> Hardware:

@@ -30,7 +30,7 @@ def die_with_parent(parent: int | None = None) -> None:
     parent: the process that started this one, which may have ended before the call; without it
     today's parent.
     """
-    parent = os.getppid() if parent is None else parent
+    parent = parent or os.getppid()
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if not _descends_from(parent):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -54,8 +54,8 @@ def _parent_of(number: int) -> int | None:
 def die_with_starter() -> None:
     """The same for a program whose starter has said which process it is; called before imports that
     take seconds. One that a person starts may outlive its terminal."""
-    starter = os.environ.pop(STARTER, "")  # not that of the programs which this one starts
-    if starter.isdigit():
+    # not that of the programs which this one starts
+    if starter := os.environ.pop(STARTER, None):
         die_with_parent(int(starter))
 
 
@@ -85,9 +85,7 @@ def end_children(kept: set[int]) -> None:
 
 def has_other_threads() -> bool:
     """Whether there are threads that Python waits for at its end."""
-    return any(
-        not one.daemon and one is not threading.main_thread() for one in threading.enumerate()
-    )
+    return sum(not one.daemon for one in threading.enumerate()) > 1
 
 
 def end_at_once(error: BaseException | None) -> None:

@@ -29,7 +29,7 @@ def complaint(machines: list[Hardware], folder: Path, settings) -> str | None:
             "Slurm does not answer here (sinfo fails); run where it does, on a login node of the"
             " cluster"
         )
-    partitions = [line.split()[0] for line in there.splitlines()]
+    partitions = re.findall(r"^\S+", there, re.MULTILINE)
     models = re.findall(r"gpu:([A-Za-z][^:,(\s]*)", there)  # none where GPUs have no type
     return (
         unknown(asking, "slurm_partition", partitions)
@@ -42,14 +42,13 @@ def complaint(machines: list[Hardware], folder: Path, settings) -> str | None:
 def unknown(machines: list[Hardware], key: str, known: Iterable[str]) -> str | None:
     """The first machine whose key names none of what is known, in any case; None where nothing is
     known."""
-    names = sorted({*known})
-    there = {"", *map(str.lower, names)}
+    there = {name.lower(): name for name in known}
     for one in machines:
-        for name in re.split(r"[,\s]+", one.asked.get(key, "")):
-            if names and name.lower() not in there:
+        for name in re.findall(r"[^,\s]+", one.asked.get(key, "")):
+            if there and name.lower() not in there:
                 return (
                     f"config key hardware.{one.label}.{key}: Slurm has no {name!r}; choose from"
-                    f" {', '.join(names)}"
+                    f" {', '.join(sorted(there.values()))}"
                 )
     return None
 
@@ -80,10 +79,8 @@ def left_over(folder: Path) -> str | None:
     """Jobs that this user still has in Slurm for a folder in which no run is at work: a run was
     killed."""
     listed = answered("squeue", "--me", "--noheader", "--states=PD,CF,R,S", "--format=%i|%j|%Z")
-    jobs = [line.split("|", 2) for line in (listed or "").splitlines() if line.count("|") >= 2]
-    ours = [
-        job for job, name, place in jobs if name.startswith(JOB_PREFIX) and Path(place) == folder
-    ]
+    jobs = re.findall(rf"^([^|]+)\|{JOB_PREFIX}[^|]*\|(.+)$", listed or "", re.MULTILINE)
+    ours = [job for job, place in jobs if Path(place) == folder]
     if not ours:
         return None
     return (
