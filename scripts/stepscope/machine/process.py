@@ -77,9 +77,8 @@ def end_children(kept: set[int]) -> None:
     on."""
     while left := children() - kept:
         for number in left:
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
                 os.kill(number, signal.SIGKILL)
-            with contextlib.suppress(ChildProcessError):
                 os.waitpid(number, 0)
 
 
