@@ -31,7 +31,6 @@ def main() -> None:
         about: dict = {"baselines": found.baselines, "snapshot": None, "known": None}
         if found.snapshot:
             about |= {"snapshot": "snapshot.pickle", "known": "known.json"}
-            about |= {"recorded": found.recorded, "recorder": found.recorder.name}
             with (running.folder / "snapshot.pickle").open("wb") as file:
                 pickle.dump(found.snapshot, file)
             (running.folder / "known.json").write_text(json.dumps(found.known))
