@@ -37,12 +37,7 @@ def main() -> None:
 
         tool, first = _tool(spec), None
         reason = unsupported(spec) or (nsys.missing(device) if tool == "nsys" else None)
-        trace: dict[str, object] = {
-            "profiler": tool,
-            "version": None,
-            "file": None,
-            "attempts": [],
-        }
+        trace: dict[str, str | None] = {"profiler": tool, "version": None, "file": None}
         if reason:
             found = Found()
             refused = Outcome("unsupported", reason)
