@@ -24,7 +24,7 @@ def main() -> None:
         from stepscope.measure.found import rows_of
 
         found = running.in_processes(ceilings.measure)
-        running.finish(found, list(ceilings.KINDS))
+        running.finish(found)
         for kind in ceilings.KINDS:
             times = [
                 row["seconds"]

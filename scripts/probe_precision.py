@@ -40,7 +40,7 @@ def main() -> None:
             _say(table)
         found = Found()
         found.status(spec["probe"])
-        running.finish([found], [spec["probe"]], {"tables": tables})
+        running.finish([found], {"tables": tables})
 
 
 def _say(table: list[dict]) -> None:

@@ -62,7 +62,7 @@ def main() -> None:
             print(f"{part['part']:<28}{of_first:>12,.1f} ms{steady:>12,.1f} ms")
         more = {"trace": trace} | ({"first": first} if first else {})
         versions = {tool: trace["version"]} if tool == "nsys" else None
-        running.finish([found], [profiled_steps.NAME], more, versions)
+        running.finish([found], more, versions)
 
 
 def _tool(spec: dict) -> str:

@@ -34,7 +34,7 @@ def main() -> None:
             with (running.folder / "snapshot.pickle").open("wb") as file:
                 pickle.dump(found.snapshot, file)
             (running.folder / "known.json").write_text(json.dumps(found.known))
-        running.finish([found.found], [memory_steps.NAME], {"memory": about})
+        running.finish([found.found], {"memory": about})
 
 
 def parse(words: list[str]) -> tuple[dict, Settings]:
