@@ -14,7 +14,7 @@ from typing import cast
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 
 from stepscope.axes import MODES, option
 from stepscope.measure import models, precision
@@ -282,17 +282,8 @@ def recompute_blocks(model: nn.Module, every: int) -> None:
     pass, which runs the group's forward pass again (Chen et al. 2016)."""
     blocks = list(_blocks_of(model))
     groups = [blocks[start : start + every] for start in range(0, len(blocks), every)]
-    model.blocks = nn.ModuleList(RecomputedBlocks(group) for group in groups)
-
-
-class RecomputedBlocks(nn.Module):
-    """Consecutive blocks whose activations are computed again in the backward pass. Same shape in
-    and out."""
-
-    def __init__(self, blocks: list[nn.Module]):
-        super().__init__()
-        self.blocks = nn.Sequential(*blocks)
-
-    def forward(self, x: Tensor) -> Tensor:
-        # Nothing in the model draws random numbers: their state need not be kept.
-        return checkpoint(self.blocks, x, use_reentrant=False, preserve_rng_state=False)
+    # Nothing in the model draws random numbers: their state need not be kept.
+    recomputed = [
+        checkpoint_wrapper(nn.Sequential(*group), preserve_rng_state=False) for group in groups
+    ]
+    model.blocks = nn.ModuleList(recomputed)

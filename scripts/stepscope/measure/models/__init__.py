@@ -13,11 +13,9 @@ import re
 
 from torch import Tensor, nn
 
+from stepscope.model.chosen import Unsupported as Unsupported
+
 NamedTensors = list[tuple[str, Tensor]]
-
-
-class Unsupported(Exception):
-    """A model that cannot run with a spec's options: the reason, in one line."""
 
 
 def load(spec: dict):

@@ -23,10 +23,7 @@ class Model:
             raise Unsupported("a model of one's own has the loss that it was written with")
         place = spec["context"], spec["batch"], spec["device"], spec["seed"]
         self._own = own.build(spec["model"], keys_of(spec), *place)
-        try:
-            own.adapt(self._own, spec)
-        except own.Unsupported as error:
-            raise Unsupported(str(error)) from None
+        own.adapt(self._own, spec)
         self.module = self._own.module
         self._batch = self._own.make_batch()
 
