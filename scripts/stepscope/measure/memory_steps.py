@@ -92,7 +92,6 @@ class Recording(steps.Process):
         self.known: dict = {}
         self.baselines: dict = {}
         self.recorder = recorder(self._device)
-        self._observed: Observed | None = None
         self._part = "", ""  # the phase and the module that run
 
     @functools.cached_property
@@ -102,10 +101,12 @@ class Recording(steps.Process):
 
     def prepare(self) -> None:
         """Make the model, its batch and its optimizer."""
+        named = self._workload.model.named_parameters()
+        self._observed = Observed(named, lambda: self._part)
         self._parts = Parts(
             self._workload.model.blocks, lambda module: self._tell(self._part[0], module)
         )
-        for name, parameter in self._workload.model.named_parameters():
+        for name, parameter in named:
             if parameter.requires_grad:
                 note = partial(self._note_gradient, name)
                 parameter.register_post_accumulate_grad_hook(note)
@@ -143,11 +144,10 @@ class Recording(steps.Process):
         self._parts.forget()
         self._tell("", "")
         workload.clear_gradients()
-        observing: contextlib.AbstractContextManager = contextlib.nullcontext()
-        if is_first:
-            parameters = workload.model.named_parameters()
-            observing = self._observed = Observed(parameters, lambda: self._part)
-        with observing:
+        with contextlib.ExitStack() as observing:
+            if is_first:
+                observing.enter_context(self._observed.hooks)
+                observing.enter_context(self._observed)
             yield from workload.timed(self._mode, self._clock, self._in_phase)
         workload.drop_graph()
         if is_first:
@@ -177,8 +177,8 @@ class Recording(steps.Process):
             "mode": self._mode,
             "marks": [[*places[mark], *rest] for mark, *rest in self._marks],
             "tensors": tensors + _others(self.snapshot, before),
-            "made": self._observed.made if self._observed else [],
-            "saved": self._observed.saved if self._observed else [],
+            "made": self._observed.made,
+            "saved": self._observed.saved,
         }
 
     def _tell(self, phase: str, module: str) -> None:
