@@ -61,8 +61,7 @@ def main() -> None:
             of_first, steady = 1000 * part["first_seconds"], 1000 * part["steady_seconds"]
             print(f"{part['part']:<28}{of_first:>12,.1f} ms{steady:>12,.1f} ms")
         more = {"trace": trace} | ({"first": first} if first else {})
-        versions = {tool: trace["version"]} if tool == "nsys" else None
-        running.finish([found], more, versions)
+        running.finish([found], more)
 
 
 def _tool(spec: dict) -> str:

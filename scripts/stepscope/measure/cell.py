@@ -161,11 +161,9 @@ class Measurement(contextlib.AbstractContextManager):
             "others": None if now is None else max(self._others_before, now - 1),
         }
 
-    def finish(
-        self, found: list[Found], more: dict | None = None, versions: dict | None = None
-    ) -> None:
+    def finish(self, found: list[Found], more: dict | None = None) -> None:
         """Print what was found, and write files, samples and record, if a folder was given. `more`:
-        the study's own parts of the summary; `versions`: of its own tools."""
+        the study's own parts of the summary."""
         from stepscope.measure import provenance
 
         rows = rows_of(found)
@@ -179,7 +177,7 @@ class Measurement(contextlib.AbstractContextManager):
             self.folder.rename(place)
         seen = self._seen or [self._sight()]
         origin = seen[0]["origin"] | provenance.times()
-        origin["versions"] |= self._versions | (versions or {})
+        origin["versions"] |= self._versions
         parts = {
             "study": self.spec["study"],
             "spec": self.spec,

@@ -119,7 +119,6 @@ class StepWorkload(Workload):
             self.model = Built(stepping.parameters(self.step), blocks and blocks["path"])
             named = self.model.named_parameters()
         self.parameters = [each for _, each in named if each.requires_grad]
-        self.optimizer = self.step.optimizers
         self.losses: list[float] = []
         self._result: object = None
 
@@ -129,9 +128,9 @@ class StepWorkload(Workload):
 
     @property
     def optimizers(self) -> list:
-        return self.optimizer
+        return self.step.optimizers
 
-    def renew_optimizer(self, **settings: float) -> None:
+    def renew_optimizer(self) -> None:
         """Nothing: it is the step's own."""
 
     def phases(self, mode: str) -> Phases:
