@@ -41,9 +41,7 @@ Variant = TypeVar("Variant")
 def spec_of(spec: dict, variant: dict) -> dict:
     """What a variant's model and steps are made from: the cell's spec with the variant's own
     options."""
-    shared = {key: value for key, value in spec.items() if key != "variants"}
-    own = {key: value for key, value in variant.items() if key not in ("name", "after")}
-    return {"precision": "fp32"} | shared | own
+    return {"precision": "fp32"} | spec | variant
 
 
 def fit_together(spec: dict, free: int) -> bool:
