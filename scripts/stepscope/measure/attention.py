@@ -81,7 +81,9 @@ class _Process(steps.Process):
         outcomes = {}
         turns: dict[str, Callable[[int], None]] = {}
         for name in self._names:
-            outcome = self._expected(name, direction) if full.is_ok else full
+            # What shorter sequences, or forward passes, leave to expect.
+            gone = self._gone.get((name, direction)) or self._gone.get((name, "forward"))
+            outcome = gone or Outcome() if full.is_ok else full
             outcomes[name] = outcome
             if not outcome.is_ok:
                 continue
@@ -99,11 +101,6 @@ class _Process(steps.Process):
             if not outcome.is_ok:
                 self._gone.setdefault((name, direction), outcome)
         memory.release(self._device)
-
-    def _expected(self, name: str, direction: str) -> Outcome:
-        """What shorter sequences of an implementation, or its forward passes, leave to expect."""
-        known = [self._gone.get((name, each)) for each in (direction, "forward")]
-        return next(filter(None, known), Outcome())
 
     def _warm_up(self, name: str, step: Step, inputs: list[Tensor], place: Place) -> None:
         """The first passes, of which the last is that whose memory is noted."""
