@@ -116,8 +116,13 @@ def options(spec: dict) -> dict[str, str]:
 def _found_in(place: Path) -> Found:
     """What the program that was recorded has found, by its record."""
     summary = json.loads((place / "record.json").read_text())["summary"]
-    samples = pd.read_csv(place / "samples.csv", float_precision="round_trip").astype(object)
-    rows = samples.where(samples.notna(), None).to_dict("records")
+    samples = pd.read_csv(
+        place / "samples.csv",
+        float_precision="round_trip",
+        keep_default_na=False,  # a phase of one's own may have any name
+        na_values="",
+    )
+    rows = samples.astype(object).where(samples.notna(), None).to_dict("records")
     return Found(1, rows, summary["values"], summary["statuses"], built=summary.get("built", {}))
 
 
