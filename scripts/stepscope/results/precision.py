@@ -9,10 +9,9 @@ from stepscope.results.schema import TABLES
 
 def tables(cells: list[MeasuredCell]) -> dict[str, DataFrame]:
     """All of them, with the columns of the schema."""
-    types = told(cells, "tables", "toy")
     found = {
         "sums": told(cells, "tables", "accumulation"),
-        "dtypes": [row for row in types if row.get("status") == "ok"],
+        "dtypes": told(cells, "tables", "toy"),
         "forced": told(cells, "tables", "forced"),
     }
     return {name: DataFrame(rows, columns=TABLES[name].names) for name, rows in found.items()}

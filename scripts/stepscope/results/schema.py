@@ -682,10 +682,9 @@ _ALL = (
             format="type",
             quantity=("varied", "what of the input is varied"),
         ),
-        numbers("1", value="of what is varied"),
-        texts(status="`ok` or `unsupported`"),
         numbers(
             "1",
+            value="of what is varied",
             error="relative, largest of the elements, against float64",
             inner=("inner sum", "mean square, sum of exponentials … as computed"),
             inner_exact=("exact inner sum", "in float64"),
