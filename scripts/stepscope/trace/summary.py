@@ -26,7 +26,7 @@ _SECTIONS: dict[str, tuple[str, int]] = {
 }
 # Columns for which a page is too narrow, or which another one says better.
 _HIDDEN = re.compile(
-    r"device_name|attention|matmul_time|memory_operations|full_name|tile|data_type|arithmetic"
+    r"device_name|attention|matmul_time|memory_operations|full_name|tile|arithmetic"
     r"|layers|per_layer|(layer|remainder)_modules|backward_elementwise(_time)?|min|max|std"
     r"|gpu_(min|max|std)|top_calls"
 )
