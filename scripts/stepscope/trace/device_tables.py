@@ -59,7 +59,6 @@ def gaps(found: Attribution) -> pd.DataFrame:
             row = {
                 "phase": phase,
                 "device": gpu,
-                "device_name": found.trace.devices.get(gpu, ""),
                 **{name: time / SECOND / steps for name, time in times.items()},
                 "gaps": len(between) / steps,
                 "gap_median": gap.median(),

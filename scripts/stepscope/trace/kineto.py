@@ -109,11 +109,6 @@ def _trace(content: dict, found: list[dict]) -> Trace:
         ranges=ranges,
         calls=calls,
         operations=operations,
-        devices={
-            int(each["id"]): str(each["name"])
-            for each in content.get("deviceProperties") or []
-            if isinstance(each, dict) and {"id", "name"} <= each.keys()
-        },
         device_is_host=on_host,
         operators=frozenset(are_operators.index[are_operators].tolist()),
         messages=_messages(working["args"].tolist()),

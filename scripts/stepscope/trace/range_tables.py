@@ -8,7 +8,6 @@ import pandas as pd
 from stepscope.trace import attention, backward_modules, kernel_names
 from stepscope.trace.attribution import Attribution
 from stepscope.trace.events import SECOND
-from stepscope.trace.kernel_categories import CATEGORIES
 from stepscope.trace.nesting import arrays, groups, inside_itself, launched_by, union
 
 MOST_CALLS = 50
@@ -72,7 +71,7 @@ def by_name(found: Attribution, kept: np.ndarray) -> pd.DataFrame:
     calls = of_name.size()
     pairs = table.groupby(["name", "parent"]).size()
     parent = pairs.groupby(level="name").idxmax().str[1].astype(int)
-    times = of_name[["host_time", "gpu_time", "matmul_time"]].sum()
+    times = of_name[["host_time", "gpu_time"]].sum()
     times = found.a_step(times.assign(host_exclusive=exclusive))
     each = of_name["gpu_time"].agg(gpu_min="min", gpu_max="max", gpu_std="std") / SECOND
     nothing = {"top_kernel": "", "top": 0, "top_calls": 0}
@@ -99,17 +98,16 @@ def range_times(found: Attribution) -> pd.DataFrame:
     """For each range: its start, the codes of its name and of its parent's (-1 without one), its
     time (ns) and kernels.
 
-    host_exclusive is without the ranges directly inside; matmul_time is that of the matrix products
-    alone. gpu_time, matmul_time and kernels: what its thread launched while it was open.
+    host_exclusive is without the ranges directly inside. gpu_time and kernels: what its thread
+    launched while it was open.
     """
     codes, parent, inner = found.codes, found.parent, found.parent >= 0
     start, end = arrays(found.trace.ranges, "start", "end")
-    matmul_time = found.durations * (found.category == CATEGORIES.index("matmul"))
-    launched = np.zeros((3, len(codes)), dtype=np.int64)
+    launched = np.zeros((2, len(codes)), dtype=np.int64)
     threads = found.trace.ranges["thread"].to_numpy()
     for own, at in launched_by(threads, found.launch_thread, found.in_time):
-        values = found.is_kernel, found.durations, matmul_time
-        launched[:, own] = _sums(found.launch_time, at, (start[own], end[own]), *values)
+        times = start[own], end[own]
+        launched[:, own] = _sums(found.launch_time, at, times, found.is_kernel, found.durations)
     inside = np.bincount(parent[inner], found.lengths[inner], len(codes)).astype(np.int64)
     return pd.DataFrame(
         {
@@ -121,7 +119,6 @@ def range_times(found: Attribution) -> pd.DataFrame:
             "host_exclusive": found.lengths - inside,
             "kernels": launched[0],
             "gpu_time": launched[1],
-            "matmul_time": launched[2],
         }
     )
 

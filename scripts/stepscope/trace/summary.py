@@ -26,7 +26,7 @@ _SECTIONS: dict[str, tuple[str, int]] = {
 }
 # Columns for which a page is too narrow, or which another one says better.
 _HIDDEN = re.compile(
-    r"device_name|attention|matmul_time|memory_operations|full_name|tile|arithmetic"
+    r"attention|memory_operations|full_name|tile|arithmetic"
     r"|layers|per_layer|(layer|remainder)_modules|backward_elementwise(_time)?|min|max|std"
     r"|gpu_(min|max|std)|top_calls"
 )
@@ -93,9 +93,9 @@ def _waited_for(ranks: pd.DataFrame) -> str:
     latest = ranks.iloc[int(ranks["waited_for"].argmax())]
     if not latest["waited_for"]:
         return "No rank waits for another in a collective that the trace knows of several."
-    seconds = value_text("waited_for", float(latest["waited_for"]))
+    rank, seconds = latest["rank"], value_text("waited_for", float(latest["waited_for"]))
     return (
-        f"The others wait longest for rank {latest['rank']}: {seconds} ms a step, all together, in"
+        f"The others wait longest for rank {rank:g}: {seconds} ms a step, all together, in"
         " collectives that it was the last to start."
     )
 
