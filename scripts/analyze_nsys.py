@@ -33,7 +33,6 @@ def main() -> None:
                 given.traces,
                 lambda: analysed(paths, given),
                 lambda tables: page_of(tables, given),
-                "summary.md",
                 TraceError,
             )
     except TraceError as error:  # a file that is missing, or cannot be exported

@@ -297,7 +297,7 @@ def test_the_program(run_analyze, tmp_path):
     assert all(each in done.stdout for each in ("Device 0: peak", "parameters", "after event"))
     names = ("summary", "timeline", "peak", "largest", "lines")
     assert {path.stem for path in out.glob("*.csv")} == {f"memory_{name}" for name in names}
-    assert (out / "summary.txt").read_text() == done.stdout
+    assert (out / "summary.md").read_text() == done.stdout
 
 
 def line(number, size):

@@ -125,7 +125,7 @@ def test_a_step_that_calls_the_model_is_a_step_of_training(held):
 def test_what_was_allocated_before_the_recording_is_told(analyse):
     found = analyse(Simulator((1 << 19, BATCH), (1 << 18, BATCH)).snapshot(first=2))
     assert summary_of(found)["unknown_before"] == 1 << 19 and at_peak(found)["unknown"] == 3 << 18
-    assert "unknown, 0.5 MiB of it allocated before" in summary.text(found)
+    assert "of what is unknown, 0.5 MiB were allocated before" in summary.markdown(found, "x")
 
 
 def test_the_peak_is_told_in_requested_and_in_rounded_bytes(analyse):
@@ -137,7 +137,7 @@ def test_the_peak_is_told_in_requested_and_in_rounded_bytes(analyse):
 @pytest.mark.parametrize("without, said", [(90, False), (91, True)])
 def test_frames_that_are_missing_are_said(analyse, without, said):
     simulator = Simulator((1000 * (100 - without), BATCH), (1000 * without, []))
-    told = "91.0 % of the allocated bytes have no line" in summary.text(analyse(simulator))
+    told = "91.0 % of the allocated bytes have no line" in summary.markdown(analyse(simulator), "x")
     assert told == said
 
 
