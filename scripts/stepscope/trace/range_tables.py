@@ -102,10 +102,9 @@ def range_times(found: Attribution) -> pd.DataFrame:
     launched while it was open.
     """
     codes, parent, inner = found.codes, found.parent, found.parent >= 0
-    start, end = arrays(found.trace.ranges, "start", "end")
+    start, end, thread = arrays(found.trace.ranges, "start", "end", "thread")
     launched = np.zeros((2, len(codes)), dtype=np.int64)
-    threads = found.trace.ranges["thread"].to_numpy()
-    for own, at in launched_by(threads, found.launch_thread, found.in_time):
+    for own, at in launched_by(thread, found.launch_thread, found.in_time):
         times = start[own], end[own]
         launched[:, own] = _sums(found.launch_time, at, times, found.is_kernel, found.durations)
     inside = np.bincount(parent[inner], found.lengths[inner], len(codes)).astype(np.int64)
