@@ -87,7 +87,7 @@ def arguments() -> argparse.Namespace:
         "--layers",
         type=int,
         metavar="N",
-        help="blocks of the model (default: found from its attention ranges)",
+        help="blocks of the model: kernels.csv then says what runs in each",
     )
     add_out(flags)
     add_limits(flags)

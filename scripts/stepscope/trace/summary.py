@@ -1,6 +1,5 @@
 """The tables of a trace as one Markdown page."""
 
-import math
 from dataclasses import replace
 
 import pandas as pd
@@ -43,7 +42,6 @@ STYLE = Style(
         (r".*", ("", 1.0, ".6g")),
     ),
     labels={
-        "composition": "calls a step",
         "waited_for": "others wait for it, ms a step",
         "bus_rate": "bus bandwidth, GB/s",
         "bytes": "B a step",
@@ -84,21 +82,6 @@ def _chosen(name: str, table: pd.DataFrame) -> pd.DataFrame:
         return table
     if name == "modules":
         return table[table["kind"] != "operator"]
-    if name == "kernels":
-        return table.drop(columns="calls").assign(
-            composition=[_composition(row) for row in table.to_dict("records")]
-        )
     if name == "processes" and len(table[["process", "device"]].drop_duplicates()) == 1:
         return table[:0]  # the table of phases says the same
     return table
-
-
-def _composition(row: dict) -> str:
-    """How a kernel's calls in a step come about, such as "217 = 36 × 6 + 1 (1 LM head)"."""
-    if not row["layers"] or math.isnan(row["layers"]):
-        return f"{row['calls']:g}"
-    rest = row["calls"] - row["layers"] * row["per_layer"]
-    text = f"{row['calls']:g} = {row['layers']:g} × {row['per_layer']:g}" + (
-        f" + {rest:g}" if rest else ""
-    )
-    return text + (f" ({row['remainder_modules']})" if row["remainder_modules"] else "")
