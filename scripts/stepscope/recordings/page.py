@@ -1,6 +1,5 @@
 """The tables of a recording as one Markdown page, for a terminal, for GitHub and a browser."""
 
-import math
 import re
 from dataclasses import dataclass, field
 
@@ -33,9 +32,9 @@ class Style:
         name = column.replace("_", " ")
         return self.labels.get(column, f"{name}, {unit}" if unit.strip("%") else name)
 
-    def value(self, column: str, value: object) -> str:
+    def value(self, column: str, value: str | float | None) -> str:
         """A value of a column as text; a dash for none."""
-        if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
+        if pd.isna(value):
             return "–"
         if not isinstance(value, int | float):
             return str(value)

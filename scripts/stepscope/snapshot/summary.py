@@ -36,27 +36,22 @@ def markdown(tables: dict[str, pd.DataFrame], title: str) -> str:
 
 def _device(row: dict) -> str:
     """What a reader has to know first of a device, from its row of the summary's table."""
-    when = (
-        f"after event {row['peak_event'] + 1:,} of {row['events']:,}"
-        if row["events"]
-        else "in a state without a history"
-    )
-    when += f", {1e3 * row['peak_time']:,.1f} ms" if pd.notna(row["peak_time"]) else ""
-    where = [f"step {row['peak_step']}"] if pd.notna(row["peak_step"]) else []
-    where += _told(row, "peak_phase", "peak_module")
-    place = f" ({', '.join(where)})" if where else ""
-    # On a processor without an allocator, or where it is unknown, it is never more.
-    has_more = row["peak_reserved"] > row["peak"]
-    reserved = (
-        f" Reserved are {_mib(row['reserved_at_peak'])} MiB then, at most"
-        f" {_mib(row['peak_reserved'])} MiB."
-    )
+    event, time, step = row["peak_event"], row["peak_time"], row["peak_step"]
+    when = f"after event {event + 1:,} of {row['events']:,}"
+    when = when if row["events"] else "in a state without a history"
+    when += f", {1e3 * time:,.1f} ms" if pd.notna(time) else ""
+    where = [f"step {step}"] if pd.notna(step) else []
+    place = _place([*where, *_told(row, "peak_phase", "peak_module")])
     least = "" if row["is_allocated_known"] else " at least"
     said = (
-        f"Device {row['device']}: peak {_mib(row['peak'])} MiB {when}{place}.{reserved * has_more}"
+        f"Device {row['device']}: peak {_mib(row['peak'])} MiB {when}{place}."
         f" Active at the start are {_mib(row['start'])} MiB, at the end {_mib(row['end'])} MiB, in"
         f" requested bytes; the peak takes{least} {_mib(row['peak_allocated'])} MiB as allocated."
     )
+    # On a processor without an allocator, or where it is unknown, it is never more.
+    if row["peak_reserved"] > row["peak"]:
+        then, most = _mib(row["reserved_at_peak"]), _mib(row["peak_reserved"])
+        said += f" Reserved are {then} MiB then, at most {most} MiB."
     return "\n\n".join([said, *(f"**{each}**" for each in _cautions(row))])
 
 
@@ -73,13 +68,10 @@ def _cautions(row: dict) -> list[str]:
             " `_record_memory_history(stacks='python')`"
         )
     if row["ooms"]:
-        place = ", ".join(_told(row, "oom_phase", "oom_module", "oom_frame"))
-        sizes = (
-            f"{_mib(row['oom_requested'])} MiB wanted, {_mib(row['oom_free'])} MiB free on the"
-            " device"
-        )
+        place = _place(_told(row, "oom_phase", "oom_module", "oom_frame"))
         told.append(
-            f"out of memory {row['ooms']} times; first: {sizes}" + (f" ({place})" if place else "")
+            f"out of memory {row['ooms']} times; first: {_mib(row['oom_requested'])} MiB wanted,"
+            f" {_mib(row['oom_free'])} MiB free on the device{place}"
         )
     if row["unknown_before"]:
         before = _mib(row["unknown_before"])
@@ -89,6 +81,10 @@ def _cautions(row: dict) -> list[str]:
 
 def _told(row: dict, *keys: str) -> list[str]:
     return [text.markdown(row[key]) for key in keys if row[key]]
+
+
+def _place(told: list[str]) -> str:
+    return f" ({', '.join(told)})" if told else ""
 
 
 def _mib(number: float) -> str:

@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,7 +38,9 @@ def readable(path: Path) -> Iterator[Path]:
     if reason := complaint(path, "a trace"):
         raise TraceError(reason)
     if path.suffix in _REPORTS:
-        with nsys_export.exported(path) as exported:
+        with tempfile.TemporaryDirectory(prefix="stepscope-nsys-") as folder:
+            exported = Path(folder) / "trace.sqlite"
+            nsys_export.export(path, exported)
             yield exported
     else:
         yield path

@@ -108,18 +108,10 @@ class Trace:
         return {name: getattr(self, name) for name in ("ranges", "calls", "operations")}
 
     @property
-    def start(self) -> int:
-        """Time of the first event."""
-        return int(min((each["start"].min() for each in self._filled), default=0))
-
-    @property
-    def end(self) -> int:
-        """Time of the last event."""
-        return int(max((each["end"].max() for each in self._filled), default=0))
-
-    @property
-    def _filled(self) -> list[pd.DataFrame]:
-        return [table for table in self.tables.values() if len(table)]
+    def extent(self) -> tuple[int, int]:
+        """Times of the first and the last event; 0 without any."""
+        every = pd.concat(self.tables.values())
+        return (int(every["start"].min()), int(every["end"].max())) if len(every) else (0, 0)
 
 
 def frame(columns: tuple[str, ...], known: pd.DataFrame | None = None, **values) -> pd.DataFrame:

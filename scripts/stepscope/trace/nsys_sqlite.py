@@ -166,7 +166,7 @@ def _trace(database: _Database) -> Trace:
         others=others,
     )
     trace.diagnostics = _diagnostics(database, trace)
-    trace.ranges = ranges.assign(end=ranges["end"].mask(ranges["cut"], trace.end))
+    trace.ranges = ranges.assign(end=ranges["end"].mask(ranges["cut"], trace.extent[1]))
     return trace
 
 

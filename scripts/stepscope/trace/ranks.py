@@ -220,7 +220,7 @@ def aligned(traces: list[Trace]) -> list[Trace]:
     every = pd.concat(parts, ignore_index=True)
     offsets = collectives.clock_offsets(every, collectives.instances(every))
     return [
-        moved(trace, round(offsets.get(rank, traces[0].start - trace.start)))
+        moved(trace, round(offsets.get(rank, traces[0].extent[0] - trace.extent[0])))
         for rank, trace in enumerate(traces)
     ]
 
