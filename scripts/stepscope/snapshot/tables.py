@@ -150,11 +150,9 @@ def _spread(first: int, last: int, number: int) -> np.ndarray:
 def _borders(blocks: Blocks) -> np.ndarray:
     """The last event before, and the last one of, each stretch of events in one phase of one
     step."""
-    first, events = blocks.parts.first, blocks.replay.events
-    full = np.flatnonzero(first < np.append(first, events)[1:])
-    told = blocks.parts.told.iloc[full]
-    stretch = told.groupby(["step", "phase"], dropna=False, sort=False).ngroup().to_numpy()
-    begins = first[full][changes(stretch)]
+    parts, events = blocks.parts, blocks.replay.events
+    stretch = parts.told.groupby(["step", "phase"], dropna=False, sort=False).ngroup().to_numpy()
+    begins = np.flatnonzero(changes(stretch[parts.of(np.arange(events))]))
     return np.unique([0, *begins, events]) - 1
 
 
