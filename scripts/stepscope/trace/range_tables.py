@@ -147,22 +147,17 @@ def _sums(
 def top_kernels(found: Attribution, kept: np.ndarray) -> pd.DataFrame:
     """Of each name's code, in the kept ranges (a mask), the kernel of the most GPU time: its short
     name as `top_kernel`, its nanoseconds as `top` and launches as `top_calls`."""
-    here = np.flatnonzero((found.innermost >= 0) & found.is_kernel)
-    at = found.innermost[here]
-    kernel = found.trace.operations["name"].to_numpy()[here]
-    alike = pd.Series(found.durations[here]).groupby([at, kernel]).agg(ns="sum", calls="size")
     # A range within one of its own name counts once: the outermost is taken.
     counts = kept & ~inside_itself(found.parent, found.codes)
-    rows = alike.rename_axis(["at", "name"]).reset_index()
-    parts = []
-    while len(rows):
-        parts.append(rows.assign(code=found.codes[rows["at"]])[counts[rows["at"]]])
-        rows = rows.assign(at=found.parent[rows["at"]])
+    launched = {"at": found.innermost, "name": found.trace.operations["name"]}
+    rows = pd.DataFrame(launched | {"ns": found.durations, "calls": 1})[found.is_kernel]
+    parts: list[pd.DataFrame] = []
+    while len(rows) or not parts:  # from the innermost range outwards
         rows = rows[rows["at"] >= 0]
-    if not parts:
-        return pd.DataFrame(columns=["top_kernel", "top", "top_calls"])
-    of_name = pd.concat(parts).groupby(["code", "name"])
-    total = of_name[["ns", "calls"]].sum().reset_index("name")
+        own = rows.assign(code=found.codes[rows["at"]])[counts[rows["at"]]]
+        parts.append(own.groupby(["code", "name"])[["ns", "calls"]].sum())
+        rows = rows.assign(at=found.parent[rows["at"]])
+    total = pd.concat(parts).groupby(level=["code", "name"]).sum().reset_index("name")
     best = total.sort_values("ns", ascending=False, kind="stable")
     best = best[~best.index.duplicated()]
     short = kernel_names.shorts(found.named(best["name"]))

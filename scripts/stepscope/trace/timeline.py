@@ -84,12 +84,11 @@ def _view(
     ranges = of(trace.ranges, "thread")
     ranges = ranges[ranges["nested"] & ~found.operator[ranges["name"]]]
     depth = _depths(found, ranges.index.to_numpy(), at)
-    ranges = ranges.assign(label=found.named(ranges["name"]), category="range")
+    lane = [f"ranges {level}" for level in depth]
+    ranges = ranges.assign(label=found.named(ranges["name"]), category="range", lane=lane)
     # Ranges are few and long, and what is shorter than a pixel would not be seen.
-    is_seen = ranges["end"] - ranges["start"] >= edges[1]
-    lanes = [
-        ranges[is_seen & (depth == level)].assign(lane=f"ranges {level}") for level in range(DEPTHS)
-    ]
+    is_seen = (ranges["end"] - ranges["start"] >= edges[1]) & (depth >= 0) & (depth < DEPTHS)
+    lanes = [ranges[is_seen].sort_values("lane", kind="stable")]
     if not trace.device_is_host:
         by_thread = of(trace.calls, "process").groupby("thread")
         own_first = sorted(by_thread, key=lambda pair: pair[0] != at["thread"])
