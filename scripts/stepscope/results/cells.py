@@ -15,7 +15,7 @@ from stepscope.measure.found import BESIDE, STATUSES
 from stepscope.model.shape import ModelShape
 from stepscope.recordings.text import ERROR, last_error
 from stepscope.results import records
-from stepscope.results.schema import PLACE, TABLES
+from stepscope.results.schema import PLACE
 
 MISSING, NOT_MEASURED = "missing", "not measured"
 LOG = "measure.log"  # of a cell's program
@@ -284,7 +284,7 @@ def rows(cells: list[MeasuredCell]) -> DataFrame:
         own = {"cell": cell.name, "command": cell.command, "status": status, "reason": reason}
         measured = _provenance(cell) if cell.record else {}
         found.append(measured | cell.place | own)
-    return DataFrame(found, columns=TABLES["cells"].names)
+    return DataFrame(found)
 
 
 def _provenance(cell: MeasuredCell) -> dict:

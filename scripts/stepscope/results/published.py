@@ -17,7 +17,6 @@ from stepscope.formulas.flops import model_flops
 from stepscope.model.formats import PRECISIONS
 from stepscope.model.shape import ModelShape
 from stepscope.results import alone, data_sheets, ours, records
-from stepscope.results.schema import TABLES
 from stepscope.results.tables import where
 
 _FACTORS = {  # SI unit: how many of that published ones are
@@ -84,7 +83,7 @@ def rows(paths: list[Path], tables: Mapping[str, DataFrame]) -> DataFrame:
         # What is in doubt is listed, and compared with nothing.
         ratio=((whole + value) / measured).where(doubt == ""),
     )
-    return made[TABLES["published"].names].fillna({"cell": "", "beside": ""})
+    return made.fillna({"cell": "", "beside": ""})
 
 
 def _mfu(figure: dict) -> float:
