@@ -148,6 +148,7 @@ QUANTITIES = named(  # of series.csv
         share_of_ceiling="`flops` over the burst of a large product",
         mfu="`flops`, attention in full, over the data sheet's dense peak (fp8: bf16's)",
         mfu_causal="the same with half of attention's scores",
+        mfu_narrow="of a step in fp8, over that of fp8",
     ),
     of_unit("FLOP/s or B/s")(rate="of ceilings (by the least time) and attention"),
     counts(
