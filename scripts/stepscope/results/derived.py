@@ -26,17 +26,6 @@ def rows(found: DataFrame, cells: list[MeasuredCell], least: Series) -> list[Dat
     ]
 
 
-def beyond(found: DataFrame) -> list[str]:
-    """A line for each series that is faster than its ceiling, which is a defect of the ceiling."""
-    wrong = found[(found["quantity"] == "share_of_ceiling") & (found["median"] > 1)]
-    return [
-        f"{row['cell']} ({row['variant']}, {row['phase']}) reached {100 * row['median']:.0f} % of"
-        f" the burst ceiling of {row['precision']}: the ceiling is wrong; measure the ceilings"
-        " again"
-        for row in wrong.to_dict("records")
-    ]
-
-
 def impossible(cells: list[MeasuredCell], samples: DataFrame) -> dict[str, str]:
     """Cells with a step that multiplies faster than any device: why."""
     by_name = {cell.name: cell for cell in cells if cell.record}

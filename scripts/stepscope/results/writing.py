@@ -7,12 +7,10 @@ from pandas import DataFrame
 
 from stepscope.files import write_whole
 from stepscope.results import (
-    agreement,
     analyses,
     cards,
     cells,
     comparisons,
-    derived,
     learning,
     memory,
     models,
@@ -32,8 +30,8 @@ from stepscope.results.tables import placed, typed
 def tables(
     found: list[MeasuredCell], samples: DataFrame, figures: list[Path]
 ) -> tuple[dict[str, DataFrame], dict[str, str], list[str]]:
-    """(table: rows, cells whose analysis is damaged: why, lines about what cannot be true or does
-    not belong together).
+    """(table: rows, cells whose analysis is damaged: why, lines about what does not belong
+    together).
 
     samples: by cells.read(); figures: files of published figures. Raises PublishedError.
     """
@@ -68,8 +66,7 @@ def tables(
     # As a reader of them has them: each with its cells' places.
     own = {name: placed(typed(made[name], name), places) for name in ours.READ}
     made["published"] = published.rows(figures, own)
-    warnings = [*derived.beyond(of_series), *agreement.differing(measured), *cells.mixed(places)]
-    return made, damaged, warnings
+    return made, damaged, list(cells.mixed(places))
 
 
 def write(folder: Path, made: Mapping[str, DataFrame]) -> None:

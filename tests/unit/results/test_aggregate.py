@@ -1,7 +1,6 @@
 """The program: all tables from a results folder, what it refuses and what it says."""
 
 import math
-import re
 import statistics
 import sys
 
@@ -135,15 +134,6 @@ def test_a_plan_that_is_none_is_told_in_one_line(results, tmp_path, monkeypatch)
     (tmp_path / "plan.json").write_text("[]")
     with pytest.raises(SystemExit, match="is no plan"):
         run(results, monkeypatch, tmp_path / "plan.json")
-
-
-def test_a_step_above_its_ceiling_is_said_in_the_log(results, monkeypatch, capsys):
-    burst = [sample("burst", 1, 1.0, kind="burst", mode=None, phase="matmul")]
-    spec = {"operation": "matmul", "order": 100, "precision": "fp32"}
-    results.add("lab/ceilings/matmul/fp32", spec, burst)
-    run(results, monkeypatch)
-    said = capsys.readouterr().out
-    assert re.search(rf"WARNING: {TIMING}.* of the burst ceiling", said)
 
 
 def test_a_label_of_two_machines_is_said_in_the_log(results, monkeypatch, capsys):
