@@ -29,7 +29,7 @@ def values(cells: list[MeasuredCell]) -> Iterator[dict]:
     """
     for cell in cells:
         checks = cell.summary.get("checks", {})
-        names = [one["name"] for one in cell.spec.get("variants", []) if checks.get(one["name"])]
+        names = [name for name in cell.variants if checks.get(name)]
         for name in names:
             own, first = checks[name], checks[names[0]]
             if is_step(cell.spec):

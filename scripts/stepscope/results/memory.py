@@ -61,8 +61,8 @@ def _predicted_peaks(cell: MeasuredCell) -> Iterator[dict]:
     """The closed form's peak of each variant and mode that the cell measures."""
     own = cell.place["mode"]
     modes = modes_up_to(own) if cell.place["study"] == "timing" else [own]
-    for variant in cell.spec.get("variants", [{"name": "step"}]):
-        place = {"cell": cell.name, "variant": variant["name"], "quantity": "peak_predicted"}
+    for name, variant in (cell.variants or {"step": {}}).items():
+        place = {"cell": cell.name, "variant": name, "quantity": "peak_predicted"}
         for mode in modes:
             moment = predicted(cell, cell.spec | variant, mode)
             if moment:

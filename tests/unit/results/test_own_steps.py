@@ -104,7 +104,7 @@ def test_a_rung_after_one_that_did_not_run_is_compared_with_the_nearest_that_did
     states = {"fp32": ("ok", ""), "sdpa": ("unsupported", "none"), "fused": ("ok", "none")}
     told = {name: {"status": status, "reason": why} for name, (status, why) in states.items()}
     found = MeasuredCell("machine/ladder/mine/ctx8", spec, "", "", {"summary": {"variants": told}})
-    assert came_after(spec, found.statuses()) == {"fp32": "", "sdpa": "fp32", "fused": "fp32"}
+    assert came_after(found) == {"fp32": "", "sdpa": "fp32", "fused": "fp32"}
     pairs = comparisons.pairs([found])[["a", "b"]].to_numpy().tolist()
     assert pairs == [["fp32", "sdpa"], ["fp32", "fused"]]
     rows = {row["variant"]: row for row in variants.rows([found])}
@@ -114,7 +114,7 @@ def test_a_rung_after_one_that_did_not_run_is_compared_with_the_nearest_that_did
     rungs[0]["after"] = "fused"  # after each other, and none ran
     for one in told.values():
         one["status"] = "failed"
-    assert came_after(spec, found.statuses())["fp32"] == "fused"
+    assert came_after(found)["fp32"] == "fused"
 
 
 def test_what_could_not_be_captured_says_why_beside_an_ok():
