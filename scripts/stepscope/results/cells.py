@@ -262,22 +262,16 @@ def _measured(cell: MeasuredCell) -> MeasuredCell:
     except FileNotFoundError:
         return cell
     spec = record["spec"]
-    difference = _difference(spec, cell.spec, BUDGET if cell.is_foreign else ())
-    if difference:
-        raise records.Damaged(f"record.json is of another spec: {difference}")
+    may_differ = {"study", *(BUDGET if cell.is_foreign else ())}
+    for key in sorted({*spec, *cell.spec} - may_differ):
+        there, planned = spec.get(key), cell.spec.get(key)
+        if there != planned:
+            said = f"{key} is {there!r:.200} there, {planned!r:.200} in the plan"
+            raise records.Damaged(f"record.json is of another spec: {said}")
     if cell.is_foreign:  # its budget may be another than the plan's, and so may its command
         cell = replace(cell, spec=spec, command=record["provenance"]["command"])
     records.check(record, cell.name, cell.spec)
     return replace(cell, record=record)
-
-
-def _difference(found: Mapping, expected: Mapping, without: tuple[str, ...]) -> str:
-    """The first key in which two specs differ, with both values; empty where they agree."""
-    for key in sorted({*found, *expected} - {*without, "study"}):
-        if found.get(key) != expected.get(key):
-            there, planned = (f"{one.get(key)!r:.200}" for one in (found, expected))
-            return f"{key} is {there} there, {planned} in the plan"
-    return ""
 
 
 def rows(cells: list[MeasuredCell]) -> DataFrame:

@@ -30,9 +30,9 @@ def impossible(cells: list[MeasuredCell], samples: DataFrame) -> dict[str, str]:
     """Cells with a step that multiplies faster than any device: why."""
     by_name = {cell.name: cell for cell in cells}
     whole = samples[samples["phase"] == samples["mode"].map(alone.WHOLE)]
-    least = whole.groupby(["cell", "variant", "mode"])["seconds"].min()
+    least = whole.groupby(["cell", "variant", "mode"])["seconds"].min().reset_index()
     found = {}
-    for (name, variant, mode), seconds in least.to_dict().items():
+    for name, variant, mode, seconds in least.itertuples(index=False):
         cell = by_name[name]
         sheet = _data_sheet(cell, variant)
         fastest = _MARGIN * sheet if sheet else FASTEST
