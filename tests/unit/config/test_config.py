@@ -19,19 +19,10 @@ def on(device):
 @pytest.mark.parametrize(
     "over, words",
     [
-        (
-            {"batch": [8], "tokens": 64},
-            "an entry has batch, or tokens (batch × length); give one of them",
-        ),
-        ({}, "an entry has batch, or tokens (batch × length); give one of them"),
         ({"batch": [8], "width": 60}, "width 60 is no multiple of d_head 16; change one"),
         (
             {"batch": [8], "window": [5]},
             "window 5 needs a causal mask; add mask: [causal], or remove window",
-        ),
-        (
-            {"batch": [8], "key_value_heads": [2]},
-            "key_value_heads 2 needs a dimension of heads; add width (heads x d_head)",
         ),
         (
             {"batch": [8], "width": 64, "key_value_heads": [3]},
@@ -42,6 +33,19 @@ def on(device):
 def test_an_attention_grid_that_cannot_be_is_one_line(over, words):
     said = one_line(ConfigError, cells_of, ATTENTION, ENTRY | over)
     assert said == f"config key attention.grid.cpu: {words}"
+
+
+@pytest.mark.parametrize(
+    "over, said",
+    [
+        ({"batch": [8], "tokens": 64}, "is valid under each of"),
+        ({}, "is not valid under any of the given schemas; Its axes; batch, or tokens (batch x"),
+        ({"batch": [8], "key_value_heads": [2]}, "'width' is a dependency of 'key_value_heads'"),
+    ],
+)
+def test_what_belongs_to_what_in_an_attention_grid(over, said):
+    told = one_line(ConfigError, make_config, attention={"grid": {"cpu": [ENTRY | over]}})
+    assert told.startswith("config key attention.grid.cpu.0: ") and said in told
 
 
 def test_two_entries_that_say_different_things_of_a_cell_are_refused():
@@ -96,11 +100,15 @@ def test_heads_masks_and_windows_stand_in_path_and_spec_unless_neutral():
             [20 + 4 + 2 + 2, 8, 2, 14, 6, 10 + 4 + 1 + 2 + 3 + 3, 24 + 2 + 1, 3, 1],
         ),
         ("default", "cpu", [2 + 1 + 1, 1, 1, 1, 3, 2, 2 + 1, 3, 1]),
+        ("smoke", "cuda", [2, 1, 0, 1, 3, 1, 1, 2, 1]),
+        ("smoke", "cpu", [2, 1, 0, 1, 2, 2, 2, 2, 1]),
         (
             "cs336-2026",
             "cuda",
             [5 * 2 + 4 + 4 + 3, 2, 1, 4 + 4 * 2, 6, 2 * 3 * 2 + 1, 2 * 2 * 2 + 8, 3, 1],
         ),
+        ("cs336-2026", "cpu", [2, 1, 0, 1, 2, 1, 2, 3, 1]),
+        ("published", "cpu", [2, 1, 0, 1, 2, 2, 2, 3, 0]),
         ("own", "cuda", [0, 0, 0, 0, 4, 0, 0, 0, 0]),
     ],
 )

@@ -65,7 +65,7 @@ def test_its_tables_columns_and_quantities_exist():
     }
     assert len(columns) > 60 and quantities <= set(QUANTITIES)
     assert {
-        f"{table}.{column}" for table, column in columns if column not in TABLES[table].names
+        f"{table}.{column}" for table, column in columns if column not in TABLES[table].columns
     } == set()
 
 

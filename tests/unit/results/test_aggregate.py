@@ -1,23 +1,20 @@
 """The program: all tables from a results folder, what it refuses and what it says."""
 
 import math
-import re
 import statistics
 import sys
 
 import aggregate
-import pandas as pd
 import pytest
 from common import ROOT, one_line
 from pytest import approx
 from stepscope.formulas.flops import step_flops
 from stepscope.model.shape import ModelShape
 from stepscope.report.tables_page import page
-from stepscope.results import writing
 from stepscope.results.schema import TABLES
 from stepscope.results.tables import Tables
 
-from tests.unit.results.cells import SHAPE, change, sample, turns
+from tests.unit.results.cells import SHAPE, Results, change, sample, turns
 
 TIMING = "lab/timing/nano/ctx32/fp32"
 RUNGS = [
@@ -27,46 +24,36 @@ RUNGS = [
 
 
 @pytest.fixture
-def lab(results):
-    """A timing cell and a ladder."""
-    results.add(TIMING, SHAPE | {"precision": "fp32"}, [sample(process=p) for p in (1, 2, 3)])
-    times = turns({"fp32": 0.1, "sdpa": 0.05})
-    results.add("lab/ladder/nano/ctx32", SHAPE | {"variants": RUNGS}, times)
-    return results
-
-
-@pytest.fixture
-def run(results, monkeypatch):
-    """The tables that the program makes of all cells."""
-
-    def made(plan=None):
-        out = results.folder / "tables"
-        plan = plan or results.plan()
-        flags = ["--plan", plan, "--results", results.folder, "--out", out, "--published"]
-        monkeypatch.setattr(sys, "argv", ["aggregate.py", *map(str, flags)])
-        aggregate.main()
-        return Tables(out)
-
+def results(tmp_path):
+    made = Results(tmp_path)
+    made.add(TIMING, SHAPE | {"precision": "fp32"}, [sample(process=p) for p in (1, 2, 3)])
+    made.add(
+        "lab/ladder/nano/ctx32", SHAPE | {"variants": RUNGS}, turns({"fp32": 0.1, "sdpa": 0.05})
+    )
     return made
 
 
-@pytest.fixture
-def refused(run, capsys):
+def run(results, monkeypatch, plan=None):
+    out = results.folder / "tables"
+    plan = plan or results.plan()
+    flags = ["--plan", plan, "--results", results.folder, "--out", out, "--published"]
+    monkeypatch.setattr(sys, "argv", ["aggregate.py", *map(str, flags)])
+    aggregate.main()
+    return Tables(out)
+
+
+def refused(results, monkeypatch, capsys):
     """(the tables, the lines about cells, the last line) of a run that cannot use a cell."""
-
-    def made():
-        tables = run()
-        *lines, last = capsys.readouterr().err.splitlines(keepends=True)
-        return tables, "".join(lines), last.strip()
-
-    return made
+    tables = run(results, monkeypatch)
+    *lines, last = capsys.readouterr().err.splitlines(keepends=True)
+    return tables, "".join(lines), last.strip()
 
 
-def test_every_table_is_written_with_the_columns_of_the_schema(lab, run, capsys):
-    run()
+def test_every_table_is_written_with_the_columns_of_the_schema(results, monkeypatch, capsys):
+    run(results, monkeypatch)
     for name, table in TABLES.items():
-        header = (lab.folder / "tables" / f"{name}.csv").read_text().partition("\n")[0]
-        assert header.split(",") == table.names
+        header = (results.folder / "tables" / f"{name}.csv").read_text().partition("\n")[0]
+        assert header.split(",") == list(table.columns)
     assert "2 cells (2 ok)" in capsys.readouterr().out
 
 
@@ -77,35 +64,35 @@ def test_every_table_is_written_with_the_columns_of_the_schema(lab, run, capsys)
         ("$ python step.py\nerror: no data here\n", "not measured: no data here"),
     ],
 )
-def test_what_is_not_measured_has_a_row_that_says_so(log, reason, lab, run):
+def test_what_is_not_measured_has_a_row_that_says_so(results, monkeypatch, log, reason):
     """With the last line of its log, if it has one."""
     name = "lab/timing/nano/ctx64/fp32"
-    path = lab.folder / name / "measure.log"
+    path = results.folder / name / "measure.log"
     path.parent.mkdir(parents=True)
     path.write_text(log)
-    cells = run(lab.plan(missing=(name,)))["cells"].set_index("cell")
+    cells = run(results, monkeypatch, results.plan(missing=(name,)))["cells"].set_index("cell")
     assert cells.loc[name, ["status", "reason"]].tolist() == ["missing", reason]
     assert cells.loc[TIMING, ["status", "command"]].tolist() == ["ok", "python timing.py"]
 
 
-def test_a_cell_says_what_measured_it_and_whether_that_is_todays_code(lab, run):
+def test_a_cell_says_what_measured_it_and_whether_that_is_todays_code(results, monkeypatch):
     spec = SHAPE | {"context": 64, "precision": "fp32"}
-    lab.add("lab/timing/nano/ctx64/fp32", spec, [sample()], code="01d")
-    cells = run()["cells"].set_index("context")
+    results.add("lab/timing/nano/ctx64/fp32", spec, [sample()], code="01d")
+    cells = run(results, monkeypatch)["cells"].set_index("context")
     told = {"code": "01d", "cpu": "a processor", "torch": "2.0", "memory": 2**30}
     told |= {"power_max_w": 100, "throttle": "power cap", "is_current": False}
     assert cells.loc[64].to_dict().items() >= told.items()
     assert cells.loc[32, "is_current"].all()
 
 
-def test_the_status_of_a_cell_is_ok_if_any_variant_is(lab, run):
+def test_the_status_of_a_cell_is_ok_if_any_variant_is(results, monkeypatch):
     variants = {
         "fp32": {"status": "ok", "reason": ""},
         "sdpa": {"status": "unsupported", "reason": "no such kernel"},
     }
     spec, summary = SHAPE | {"variants": RUNGS}, {"variants": variants}
-    lab.add("lab/ladder/tiny/ctx32", spec, [sample("fp32")], summary)
-    row = run().row("cells", size="tiny")
+    results.add("lab/ladder/tiny/ctx32", spec, [sample("fp32")], summary)
+    row = run(results, monkeypatch).row("cells", size="tiny")
     assert (row["status"], row["reason"]) == ("ok", "sdpa: unsupported: no such kernel")
 
 
@@ -122,10 +109,10 @@ def test_the_status_of_a_cell_is_ok_if_any_variant_is(lab, run):
     ],
 )
 def test_a_cell_that_is_not_the_plans_is_refused_by_name_with_what_measures_it_again(
-    edit, told, lab, refused
+    results, edit, told, monkeypatch, capsys
 ):
-    change(lab.folder / TIMING, edit)
-    tables, lines, last = refused()
+    change(results.folder / TIMING, edit)
+    tables, lines, last = refused(results, monkeypatch, capsys)
     assert lines.startswith(f"WARNING: not used: results/{TIMING}: ")
     assert told in lines and lines.count("\n") == 1
     assert last.endswith(f"--forcerun results/{TIMING}/record.json")
@@ -135,61 +122,53 @@ def test_a_cell_that_is_not_the_plans_is_refused_by_name_with_what_measures_it_a
     assert set(tables["series"]["cell"]) == {"lab/ladder/nano/ctx32"}
 
 
-def test_results_of_another_run_may_have_been_measured_with_another_budget(lab, run):
-    change(lab.folder / TIMING, lambda record: record["spec"].update(steps=99))
-    tables = run(lab.plan(lab={"how": "there"}))
+def test_results_of_another_run_may_have_been_measured_with_another_budget(results, monkeypatch):
+    change(results.folder / TIMING, lambda record: record["spec"].update(steps=99))
+    tables = run(results, monkeypatch, results.plan(lab={"how": "there"}))
     assert tables.row("cells", cell=TIMING)["command"] == "python there.py"
-    again = run(lab.plan()).row("cells", cell=TIMING)
+    again = run(results, monkeypatch, results.plan()).row("cells", cell=TIMING)
     assert again["status"] == "missing" and "steps is 99 there" in again["reason"]
 
 
-def test_a_plan_that_is_none_is_told_in_one_line(lab, run, tmp_path):
+def test_a_plan_that_is_none_is_told_in_one_line(results, tmp_path, monkeypatch):
     (tmp_path / "plan.json").write_text("[]")
-    assert "is no plan" in one_line(SystemExit, run, tmp_path / "plan.json")
+    assert "is no plan" in one_line(SystemExit, run, results, monkeypatch, tmp_path / "plan.json")
 
 
-def test_a_step_above_its_ceiling_is_said_in_the_log(lab, run, capsys):
-    burst = [sample("burst", 1, 1.0, kind="burst", mode=None, phase="matmul")]
-    spec = {"operation": "matmul", "order": 100, "precision": "fp32"}
-    lab.add("lab/ceilings/matmul/fp32", spec, burst)
-    run()
-    said = capsys.readouterr().out
-    assert re.search(rf"WARNING: {TIMING}.* of the burst ceiling", said)
-
-
-def test_a_label_of_two_machines_is_said_in_the_log(lab, run, capsys):
+def test_a_label_of_two_machines_is_said_in_the_log(results, monkeypatch, capsys):
     def another(record):
         record["provenance"]["hardware"]["cpu"] = "another"
 
-    change(lab.folder / TIMING, another)
-    run()
+    change(results.folder / TIMING, another)
+    run(results, monkeypatch)
     said = f"WARNING: lab: measured with several of cpu: another ({TIMING}), a processor"
     assert said in capsys.readouterr().out
 
 
-def test_own_models_have_the_operations_of_the_record(results, run):
+def test_own_models_have_the_operations_of_the_record(tmp_path, monkeypatch):
+    results = Results(tmp_path)
     spec = {"model": "models/mine.py:build", "context": 6, "batch": 3, "precision": "fp32"}
     about = {"class": "Stack", "parameters": 216, "unknown": ["a", "b"], "blocks": {"count": 2}}
     about["flops"] = {"counter": 23_328, "uncounted": ["aten.mv"]}
     results.add("lab/timing/mine/ctx6/fp32", spec, [sample(seconds=0.5)], {"model": about})
-    tables = run()
+    tables = run(results, monkeypatch)
     told = {"flop": 23_328, "flop_from": "at least", "num_layers": 2, "unknown": "a; b"}
     assert tables.row("models", size="mine").items() >= told.items()
     assert tables.row("series", quantity="flops")["median"] == approx(23_328 / 0.5)
     assert tables.row("series", quantity="tokens_per_second")["median"] == approx(18 / 0.5)
 
 
-def test_warm_up_is_read_off_the_steps_from_the_very_first_one(results, run):
+def test_warm_up_is_read_off_the_steps_from_the_very_first_one(tmp_path, monkeypatch):
     """Steps of 8, 4, 2, 2, … s in two processes, in a third of twice that; forward and optimizer
     half each."""
-    rows = []
+    results, rows = Results(tmp_path), []
     for process, slower in ((1, 1.0), (2, 1.0), (3, 2.0)):
         for step, seconds in enumerate([8.0, 4.0, *[2.0] * 10]):
             for phase in ("forward", "optimizer"):
                 more = {"kind": "phased", "phase": phase, "step": step, "warmup": step < 2}
                 rows.append(sample(process=process, seconds=slower * seconds / 2, **more))
     results.add(TIMING, SHAPE | {"precision": "fp32"}, rows)
-    tables = run()
+    tables = run(results, monkeypatch)
     got = tables.rows("warmup", phase="step").set_index("skipped")
     mean = 4 / 3  # of the processes' 1, 1 and 2: in all of them alike
     expected = {0: 2.8 * mean, 1: 2.2 * mean, 2: 2.0 * mean, 5: 2.0 * mean, 10: 2.0 * mean}
@@ -202,12 +181,13 @@ def test_warm_up_is_read_off_the_steps_from_the_very_first_one(results, run):
     assert set(tables["warmup"]["phase"]) == {"step", "forward", "forward+backward", "optimizer"}
 
 
-def test_a_cells_place_stands_in_tables_that_do_not_say_it(results, run):
+def test_a_cells_place_stands_in_tables_that_do_not_say_it(tmp_path, monkeypatch):
+    results = Results(tmp_path)
     for context in (32, 64):
         spec = SHAPE | {"context": context, "precision": "bf16"}
         rows = {"categories": "phase,category,calls,time,share\nstep,matmul,2,0.5,1\n"}
         results.add(f"lab/profile/nano/ctx{context}/bf16", spec, [sample()], analysis=rows)
-    got = run().rows("categories", context=64, precision="bf16")
+    got = run(results, monkeypatch).rows("categories", context=64, precision="bf16")
     assert got[["category", "time", "cell"]].to_numpy().tolist() == [
         ["matmul", 0.5, "lab/profile/nano/ctx64/bf16"]
     ]
@@ -217,7 +197,10 @@ def phased(seconds, step):
     return sample(seconds=seconds, kind="phased", phase="forward", step=step)
 
 
-def test_a_profiled_phase_stands_beside_the_clock_with_and_without_the_profiler(results, run):
+def test_a_profiled_phase_stands_beside_the_clock_with_and_without_the_profiler(
+    tmp_path, monkeypatch
+):
+    results = Results(tmp_path)
     spec = SHAPE | {"precision": "fp32"}
     results.add("lab/timing/nano/ctx32/fp32", spec, [phased(0.2, 1), phased(0.2, 2)])
     slow = [phased(0.2, 1), phased(0.3, 2), phased(0.4, 3)]
@@ -226,7 +209,7 @@ def test_a_profiled_phase_stands_beside_the_clock_with_and_without_the_profiler(
     rows["warnings"] = "about,text\nprofiler,events lost\n"
     for name, more in {"": {}, "/detail=python": {"detail": "python"}}.items():
         results.add(f"lab/profile/nano/ctx32/fp32{name}", spec | more, slow, trace, rows)
-    tables = run()
+    tables = run(results, monkeypatch)
     for own in tables.rows("phases", phase="forward").to_dict("records"):
         assert (own["host_time"], own["clock"], own["clock_std"]) == approx((0.31, 0.3, 0.1))
         assert own["overhead"] == approx(0.3 / 0.2)
@@ -244,7 +227,8 @@ def test_a_profiled_phase_stands_beside_the_clock_with_and_without_the_profiler(
 @pytest.mark.parametrize(
     ("option", "scores"), [({}, 4 * 4 * 2 * 32 * 32 * 2), ({"compile": "block"}, None)]
 )
-def test_a_range_has_its_work_where_it_runs_as_written(option, scores, results, run):
+def test_a_range_has_its_work_where_it_runs_as_written(tmp_path, monkeypatch, option, scores):
+    results = Results(tmp_path)
     name = "".join(f"/{key}={value}" for key, value in option.items())
     spec = SHAPE | {"precision": "bf16"} | option
     modules = "kind,module,calls,gpu_time\nmodule,mask,2,0.5\ncall,mask,2,\nmodule,own,1,1\n"
@@ -253,7 +237,7 @@ def test_a_range_has_its_work_where_it_runs_as_written(option, scores, results, 
         "categories": "phase,category,time\nstep,matmul,1\nforward,matmul,1\n",
     }
     results.add(f"lab/profile/nano/ctx32/bf16{name}", spec, [sample()], analysis=rows)
-    tables = run()
+    tables = run(results, monkeypatch)
     assert tables.row("categories", phase="step")["flop"] == step_flops(ModelShape.of(SHAPE), 4, 32)
     assert math.isnan(tables.row("categories", phase="forward")["flop"])
     for row in tables["modules"].to_dict("records"):
@@ -262,11 +246,12 @@ def test_a_range_has_its_work_where_it_runs_as_written(option, scores, results, 
         assert row["bytes"] == scores or not is_known
 
 
-def test_a_damaged_analysis_is_refused(results, refused):
+def test_a_damaged_analysis_is_refused(tmp_path, monkeypatch, capsys):
+    results = Results(tmp_path)
     spec = SHAPE | {"precision": "bf16"}
     folder = results.add("lab/profile/nano/ctx32/bf16", spec, [sample()])
     (folder / "analysis/kernels.csv").write_bytes(b"phase,na\xff")
-    _, lines, _ = refused()
+    _, lines, _ = refused(results, monkeypatch, capsys)
     assert "analysis/kernels.csv is damaged" in lines
 
 
@@ -276,11 +261,9 @@ def test_the_page_of_the_tables_is_current():
 
 def test_an_interval_belongs_to_columns_that_are_there():
     for table in TABLES.values():
-        for column in table.columns:
-            assert {column.low, column.high} - {""} <= set(table.names)
-            assert (
-                column.label and column.meaning and (column.unit != "" or column.kind != "number")
-            )
+        for column in table.columns.values():
+            assert {column.low, column.high} - {""} <= set(table.columns)
+            assert column.meaning and (column.unit != "" or column.kind != "number")
 
 
 def test_a_table_that_is_not_there_is_an_empty_one(tmp_path):
@@ -288,10 +271,3 @@ def test_a_table_that_is_not_there_is_an_empty_one(tmp_path):
     assert tables["kernels"].empty
     assert tables.row("series", quantity="time") == {}
     assert tables.machines == []
-
-
-def test_a_column_that_the_schema_lacks_is_refused_by_name():
-    row = {"machine": "lab", "cell": TIMING, "skipped": 0, "madian": 1.0}
-    assert "warmup: column 'madian'" in one_line(
-        writing.Undeclared, writing.check, {"warmup": pd.DataFrame([row])}
-    )
