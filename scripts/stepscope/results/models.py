@@ -5,6 +5,7 @@ import dataclasses
 
 from pandas import DataFrame
 
+from stepscope.config.own_models import keys_of
 from stepscope.formulas import flops
 from stepscope.results.cells import MeasuredCell
 from stepscope.results.schema import TABLES
@@ -62,10 +63,13 @@ def _row(cell: MeasuredCell) -> dict:
         "flop": whole,
         "flop_from": source,
         "forward_flop": flops_of_own.get("forward"),
-        "trained": own.get("trainable_parameters"),
+        # none where the step does not show what holds them
+        "parameters": own.get("parameters") or None,
+        "trained": own.get("trainable_parameters") if own.get("parameters") else None,
         "dtype": (own.get("dtype") or "").replace("torch.", ""),
         "items": own.get("items"),
         "item": own.get("item"),
+        "keys": ", ".join(f"{key}: {value}" for key, value in keys_of(cell.spec).items()),
         "unknown": "; ".join(map(str, own.get("unknown") or [])),
     }
     return cell.place | own | found

@@ -675,6 +675,7 @@ TABLES = {
         texts(
             item="what they are",
             reference="of one's own what was built: `FILE:FUNCTION` or `hf:…`",
+            keys="that it was given",
             **{"class": "of the module"},
             inputs="of forward, and how they were chosen",
             loss="and how it was chosen",
