@@ -36,7 +36,8 @@ def main() -> None:
 
 def parse(words: list[str]) -> tuple[dict, Settings]:
     """Flags to the cell's spec, and what does not belong to it."""
-    keys = (*flags.MODEL, "variants", *flags.BUDGET)
+    of_model = [key for key in flags.MODEL if not key.startswith("step")]
+    keys = (*of_model, "variants", *flags.BUDGET)
     spec, settings, error = flags.read(__doc__, words, studies.LADDER, keys, steps=6, max_steps=30)
     if not spec["variants"]:
         device = spec["device"]

@@ -55,11 +55,10 @@ class Measurement(contextlib.AbstractContextManager):
         # Of the files as they are now, not as they may be when the measurement ends.
         code = Sources().digest(program, modules_of(spec), measured=True)
         with own_cell.or_one_line():
-            packages = (*packages_of(spec), *own_models.packages_of(spec))
+            self._packages = (*packages_of(spec), *own_models.packages_of(spec))
             self._code = own_models.with_files(code, spec)
-        self._tools = (*tools, *packages)
-        names = [package.removeprefix(identity.PACKAGE) for package in packages]
-        self._versions = {name: identity.package_version(name) for name in names}
+        self._tools = tools
+        self._versions = {name: identity.package_version(name) for name in self._packages}
         self._open = contextlib.ExitStack()
         self._more: dict = {}  # parts of the summary, whatever the study
 
@@ -182,7 +181,7 @@ class Measurement(contextlib.AbstractContextManager):
             "study": self.spec["study"],
             "spec": self.spec,
             "code": self._code,
-            "machine": identity.identity(self._device, self._tools),
+            "machine": identity.identity(self._device, self._tools, self._packages),
             "summary": content,
             "telemetry": _readings(rows, seen),
             "provenance": origin,

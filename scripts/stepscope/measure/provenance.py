@@ -15,8 +15,8 @@ from stepscope.measure.telemetry import Telemetry
 def git_commit() -> str | None:
     """Commit of the checkout that holds this program, with -dirty if it was changed; None outside
     git."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    shown = answered(*command, folder=Path(__file__).parent)
+    git = ["git", "-C", str(Path(__file__).parent)]
+    shown = answered(*git, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
     return shown and shown.strip()
 
 

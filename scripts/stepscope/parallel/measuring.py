@@ -10,7 +10,7 @@ import gc
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 
 import pandas as pd
@@ -251,12 +251,12 @@ def step_tables(examined: list[Examined]) -> dict[str, list[dict]]:
         recordings = [one.recordings[name] for one in examined]
         for steps_of in zip(*(one.steps for one in recordings), strict=True):
             for rank, parts in enumerate(apart.take_apart(list(steps_of), references)):
-                own = recordings[rank]
-                row = {"variant": name, "rank": rank, "clock": own.clock} | asdict(parts)
-                row["residual"] = own.clock - parts.total - own.outside
+                own, step = recordings[rank], steps_of[rank]
+                row = {"variant": name, "rank": rank, "clock": own.clock} | parts
+                row["residual"] = own.clock - (step.end - step.start) - own.outside
                 rows.append(row)
 
-                both = apart.matched(steps_of[rank], references[rank])
+                both = apart.matched(step, references[rank])
                 kernels.append(both.assign(variant=name, rank=rank))
 
     means = pd.DataFrame(rows).groupby(["variant", "rank"], sort=False).mean()
