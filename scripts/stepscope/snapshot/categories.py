@@ -56,8 +56,8 @@ def from_known(
     A storage that known.json names has the category given there. Of the rest: what the forward pass
     or inference makes is activations, also when the backward pass makes it again (checkpointing,
     seen in the stack), or cast weights if the same operator of the observed step cast a parameter;
-    what backward and optimizer make is workspace, and so are cuBLAS's buffers if the recording
-    began before they were made.
+    what backward and optimizer make is workspace, and so are cuBLAS's buffers, made in a process's
+    first step.
     """
     part = np.where(replay.recorded, parts.of(replay.start), -1)
     phase = parts.told["phase"].to_numpy()[part]
@@ -78,12 +78,8 @@ def from_known(
     category[(phase == "backward") & (kind == stacks.RECOMPUTED)] = ACTIVATIONS
     is_activation = category == ACTIVATIONS
     category[is_activation & cast] = CAST_WEIGHTS
-    if min(parameters["at"], default=(0, 0)) > (
-        0,
-        0,
-    ):  # the recording began before the libraries' own buffers were made
-        unseen = is_activation & ~cast & (tensor == 0)
-        category[unseen & _of_cublas(replay, kind)] = WORKSPACE
+    unseen = is_activation & ~cast & (tensor == 0)
+    category[unseen & _of_cublas(replay, kind)] = WORKSPACE
     blocks = Blocks(replay, parts, category, part, tensor, tensors)
     _seen(blocks, known)
     return blocks

@@ -207,18 +207,6 @@ def saved(known: Known) -> pd.DataFrame:
     return groups.sort_values("part", kind="stable")
 
 
-def named(known: Known) -> pd.DataFrame:
-    """Storages that were named: of the block in the middle of the model, and those of no block, by
-    category.
-
-    Where a storage is named several times (a gradient in each step), the last time counts.
-    """
-    storages = known.tensors.drop_duplicates(["category", "name", "address"], keep="last")
-    last = storages.groupby(["category", "name"])["at"].transform("last")
-    kept = _middle_block(storages[storages["at"] == last], "name", r"^(blocks\.\d{1,9})\.")
-    return _counted(kept, ["category", "part"])
-
-
 def _middle_block(table: pd.DataFrame, column: str, pattern: str) -> pd.DataFrame:
     """The rows of the block in the middle of all, as `part` "block", and those of none, as "rest",
     by the names in a column."""
