@@ -31,8 +31,7 @@ def main() -> None:
         from stepscope.measure import ladder
 
         found = running.in_processes(ladder.measure)
-        names = [variant["name"] for variant in running.spec["variants"]]
-        running.finish(found, names, {"checks": found[0].checks})
+        running.finish(found, {"checks": found[0].checks})
 
 
 def parse(words: list[str]) -> tuple[dict, Settings]:

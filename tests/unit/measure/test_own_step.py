@@ -307,7 +307,7 @@ def test_what_a_file_sets_for_all_of_torch_is_its_own_steps_alone(spec):
     for work in (plain, loud, plain):
         work.use()
         found.append(torch.get_float32_matmul_precision())
-    own_step.Globals().use()
+    own_step._set(*own_step.PLAIN)
     assert found == ["highest", "high", "highest"]
 
 
