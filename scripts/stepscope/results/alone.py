@@ -23,9 +23,10 @@ def times(found: DataFrame) -> DataFrame:
 
     found: rows of series.csv, of which `quantity` and those of STEP are read.
     """
-    has = found.groupby(["cell", "variant"])["quantity"].agg(set)
-    is_busy_alone = [quantities & {HOST_FREE, BUSY} == {BUSY} for quantities in has]
-    by_busy = has[is_busy_alone].index.get_level_values("cell")
+    sources = where(found, quantity=[HOST_FREE, BUSY])
+    # Of the two names the busy time's comes first.
+    last = sources.groupby(["cell", "variant"])["quantity"].max()
+    by_busy = last[last == BUSY].index.get_level_values("cell")
     return best(found, frozenset(by_busy)).assign(quantity=ALONE)
 
 
