@@ -581,7 +581,6 @@ TABLES = {
             format="type",
             quantity="what of the input is varied",
         ),
-        texts(status="`ok` or `unsupported`"),
         numbers(
             value="of what is varied",
             error="relative, largest of the elements, against float64",

@@ -54,7 +54,7 @@ def tables(
         "memory_saved": memory.with_formulas(recorded["memory_saved"], measured),
         **parallel.tables(measured, of_series),
         "sums": told(measured, "tables", "accumulation"),
-        "dtypes": [row for row in told(measured, "tables", "toy") if row.get("status") == "ok"],
+        "dtypes": told(measured, "tables", "toy"),
         "forced": told(measured, "tables", "forced"),
         **learning.tables(measured),
         "warmup": warmup.rows(measured, samples),
