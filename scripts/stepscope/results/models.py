@@ -3,6 +3,7 @@ operations."""
 
 import dataclasses
 
+import numpy as np
 from pandas import DataFrame
 
 from stepscope.config.own_models import keys_of
@@ -40,10 +41,9 @@ def chosen(found: dict) -> tuple[float | None, str]:
 def rows(cells: list[MeasuredCell]) -> DataFrame:
     """In the cells' order; of several cells at one place, that with the fewest options tells."""
     built = [cell for cell in cells if "context" in cell.spec and (cell.shape or cell.own_model)]
-    plainest = sorted(range(len(built)), key=lambda place: built[place].name.count("="))
-    made = [_row(built[place]) for place in plainest]
-    found = DataFrame(made, plainest, [*TABLES["models"].columns])
-    return found.drop_duplicates(PLACE).sort_index()
+    made = DataFrame([_row(cell) for cell in built], columns=list(TABLES["models"].columns))
+    plainest = np.argsort([cell.name.count("=") for cell in built], kind="stable")
+    return made.iloc[plainest].drop_duplicates(PLACE).sort_index()
 
 
 def _row(cell: MeasuredCell) -> dict:
