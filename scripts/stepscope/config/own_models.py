@@ -30,7 +30,6 @@ from stepscope.config.code_digest import (
 from stepscope.machine.identity import PACKAGE
 
 _SCIENTIFIC = re.compile(r"[-+]?(\d{1,15}\.?\d{0,15}|\.\d{1,15})[eE][-+]?\d{1,4}")
-HUGGING_FACE = "transformers"  # which every model of hf: is made of
 KINDS = ("model", "step")  # keys of a spec
 USUAL_CONTEXT = 128  # of a step
 GIVEN = ("context", "batch")  # of a step's entry: a cell's own
@@ -182,7 +181,7 @@ def packages_of(spec: dict) -> tuple[str, ...]:
 
 @functools.cache
 def _packages_of(reference: str) -> tuple[str, ...]:
-    names = {HUGGING_FACE} if reference.startswith("hf:") else set()
+    names: set[str] = set()
     own: set[str] = set()
     for path, (_, imports) in _files(reference).items():
         own.add(path.parent.name if path.name == "__init__.py" else path.stem)
@@ -198,13 +197,11 @@ def _files(reference: str) -> dict[Path, Read]:
 
     Raises ModelError where the file is not there.
     """
-    first = package().file_of(reference)
-    if first is None:
-        return {}
+    first, *others = package().parse(reference).files()
     folder = first.parent
     read = functools.cache(functools.partial(_read, folder))
     found = reached(read(first)[1], functools.partial(module_file, folder=folder), read)
-    return {path: read(path) for path in sorted({first, *found.values()})}
+    return {path: read(path) for path in sorted({first, *others, *found.values()})}
 
 
 @functools.cache

@@ -55,9 +55,10 @@ def test_files_are_named_as_the_reference_names_them(write, tmp_path, monkeypatc
     ]
 
 
-def test_an_architectures_configuration(tmp_path):
+def test_an_architectures_configuration(tmp_path, project_root):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama"}))
-    assert list(_files(f"hf:{tmp_path}")) == [tmp_path / "config.json"]
-    assert list(_files("hf:llama")) == []
+    built_by = project_root / "models/hf.py"
+    assert set(_files(f"hf:{tmp_path}")) == {built_by, tmp_path / "config.json"}
+    assert list(_files("hf:llama")) == [built_by]
     with pytest.raises(own.ModelError, match="no/such-repository is not in Hugging Face's cache"):
         _files("hf:no/such-repository")

@@ -1,12 +1,11 @@
-"""Models that the user brings: a file with a function that builds one, or an architecture of
-Hugging Face transformers.
+"""Models that the user brings: a file with a function that builds one. That of an architecture of
+Hugging Face transformers is models/hf.py.
 
 A user's file is code: it is imported and runs as the user who measures it. What stands here needs
 no torch until a model is built, so that the plan can read references and find the files behind
 them.
 """
 
-from stepscope.model.own.files import file_of
 from stepscope.model.own.reference import (
     HUGGING_FACE,
     ModelError,
@@ -23,7 +22,6 @@ __all__ = [
     "adapt",
     "build",
     "describe",
-    "file_of",
     "parse",
 ]
 

@@ -16,8 +16,7 @@ def build(
     reference: str, keys: dict, context: int, batch: int, device: torch.device | str, seed: int
 ) -> "OwnModel":
     """A model with random weights on `device`, the same for the same seed, in the types that its
-    file builds it in; an architecture in fp32 unless a key `dtype` says otherwise, since that of a
-    configuration is how weights are stored.
+    file builds it in.
 
     keys: what build() or the architecture's configuration takes, and "ranges", a pattern of paths →
     name. context: tokens; batch: sequences. Seeds PyTorch's global generators. Raises ModelError,
@@ -38,18 +37,7 @@ def build(
         tensors = (*module.parameters(), *module.buffers())
         if any(each.device.type != torch.device(device).type for each in tensors):
             module.to(device)
-        if parsed.name:
-            _cast(module, getattr(torch, keys.get("dtype", "float32")))
     return OwnModel(parsed, keys, module, fed, context, batch, torch.device(device), seed)
-
-
-def _cast(module: nn.Module, dtype: torch.dtype) -> None:
-    """Have a model of another floating type in this one; complex tables, and those beside
-    parameters that have it already, stay."""
-    if any(each.dtype != dtype for each in module.parameters()):
-        for each in (*module.parameters(), *module.buffers()):
-            if each.is_floating_point():
-                each.data = each.data.to(dtype)
 
 
 def describe(reference: str, keys: dict, context: int, batch: int, seed: int = 0) -> dict:

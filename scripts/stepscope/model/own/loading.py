@@ -1,10 +1,6 @@
-"""From a reference to a module: a user's file is imported and its function called, or an
-architecture of transformers is made from its configuration.
-"""
+"""From a reference to a module: a user's file is imported and its function called."""
 
 import contextlib
-import difflib
-import functools
 import importlib.util
 import inspect
 import sys
@@ -12,9 +8,6 @@ import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
-
-from torch import nn
 
 from stepscope.model.out_of_memory import is_out_of_memory, said_by
 from stepscope.model.own.reference import ModelError, Reference, Unsupported
@@ -28,11 +21,9 @@ _TAKES = {
 
 
 def load(reference: Reference, keys: dict, context: int) -> object:
-    """What the user's function returns, or the module of the architecture; on the default
-    device."""
-    if reference.name:
-        return _architecture(reference, keys, context)
-    return called(function_of(reference), reference, keys, context)
+    """What the function returns; on the default device."""
+    first = (context, reference.name) if reference.name else (context,)
+    return called(function_of(reference), reference, keys, *first)
 
 
 @contextlib.contextmanager
@@ -63,7 +54,7 @@ def told(error: BaseException, reference: Reference) -> str:
         return f"line {error.lineno}: {type(error).__name__}: {error.msg}"
     said = " ".join(said_by(error).split())[:300]
     text = f"{type(error).__name__}: {said}".removesuffix(": ")
-    own = reference.file.resolve() if reference.file else None
+    own = reference.file.resolve()
     if isinstance(error, TypeError) and "forward() missing" in said:
         text += "; let build() return a make_batch that gives it"
     lines = [
@@ -124,89 +115,3 @@ def imported(reference: Reference) -> ModuleType:
         specification.loader.exec_module(module)
     _loaded[path] = module
     return module
-
-
-def _architecture(reference: Reference, keys: dict, context: int) -> nn.Module:
-    """A model of transformers with random weights; nothing is downloaded."""
-    if importlib.util.find_spec("transformers") is None:
-        raise ModelError(
-            f"{reference.text}: transformers is not installed; pip install the version in"
-            " requirements-test.txt"
-        )
-    keys = dict(keys)
-    attention = keys.pop("attn_implementation", None)
-    config = _config(reference, keys)
-    if attention:
-        config._attn_implementation = attention
-    longest = getattr(config, "max_position_embeddings", None)
-    if isinstance(longest, int) and longest < context:
-        raise ModelError(
-            f"{reference.text}: max_position_embeddings is {longest}, less than the context of"
-            f" {context}; add the key max_position_embeddings: {context}"
-        )
-    made_by = _class(reference, config)
-    with named_errors(reference, f"{made_by.__name__} cannot be built"):
-        return made_by(config)
-
-
-def _config(reference: Reference, keys: dict):
-    """The configuration with the keys in place of its values. Raises ModelError for keys that it
-    does not have."""
-    from transformers import CONFIG_MAPPING, AutoConfig
-
-    with named_errors(reference, "its configuration is not valid"):
-        if reference.folder is None and reference.name in CONFIG_MAPPING:
-            make = functools.partial(AutoConfig.for_model, reference.name)
-        else:
-            make = functools.partial(_from_files, reference)
-        plain = make()
-        taken = inspect.signature(type(plain).__init__).parameters
-        unknown = [key for key in keys if not hasattr(plain, key) and key not in taken]
-        # Some are read by the model alone, with another value where they are not there.
-        module = sys.modules[_class(reference, plain).__module__]
-        source = inspect.getsource(module) if unknown else ""
-        strange = [key for key in unknown if f'getattr(config, "{key}"' not in source]
-        if strange:
-            close = difflib.get_close_matches(strange[0], plain.to_dict(), n=1)
-            remedy = f"did you mean {close[0]!r}?" if close else "remove it"
-            raise ModelError(
-                f"{reference.text}: {type(plain).__name__} has no key {strange[0]!r}; {remedy}"
-            )
-        return make(**keys)
-
-
-def _from_files(reference: Reference, **keys: object):
-    """The configuration of a folder, or of a repository in Hugging Face's cache."""
-    from transformers import AutoConfig
-
-    try:
-        return AutoConfig.from_pretrained(
-            reference.name, local_files_only=True, trust_remote_code=False, **keys
-        )
-    except OSError as error:
-        if reference.folder:
-            raise
-        raise ModelError(
-            f"{reference.text}: there is no folder {reference.name} with a config.json, no"
-            " architecture of that name in the installed transformers, and no such repository in"
-            " Hugging Face's cache; nothing is downloaded: give a folder, or an architecture with"
-            " its keys, as hf: qwen3"
-        ) from error
-
-
-def _class(reference: Reference, config) -> Any:
-    """The class that the configuration names, else the architecture's language model."""
-    import transformers
-
-    mapping = transformers.MODEL_FOR_CAUSAL_LM_MAPPING
-    for name in getattr(config, "architectures", None) or []:
-        if hasattr(transformers, name):
-            return getattr(transformers, name)
-    if type(config) not in mapping:
-        raise ModelError(
-            f"{reference.text}: transformers has no causal language model of {config.model_type};"
-            " build it in a file of your own, with make_batch and loss"
-        )
-    # of some architectures a pair of classes, the usual one first
-    found = mapping[type(config)]
-    return found[0] if isinstance(found, tuple) else found
