@@ -58,7 +58,10 @@ def complaint(write):
             "def build(context): return nn.Identity(), None",
             "returns 2 values; return (module, make_batch, loss)",
         ),
-        ("def build(context): return nn.Linear(1, 1), 3, None", "make_batch is int, no function"),
+        (
+            "def build(context): return nn.Linear(1, 1), 3, None",
+            "make_batch() fails: TypeError: 'int' object is not callable",
+        ),
         (f"def build(context): return {FINE}, None, print", "returns a loss without make_batch"),
         ("def build(context): return nn.ReLU()", "ReLU has no parameters"),
         ("def build(context):\n    raise KeyError('x')", "build() fails: line 6: KeyError: 'x'"),

@@ -20,7 +20,7 @@ def make_batch(batch, context, device, generator):
 def loss(outputs, batch):
     return (outputs - batch[0]).square().mean()
 """
-KEYWORD = """
+OF_A_TABLE = """
 def build(context):
     return Net(context)
 
@@ -30,7 +30,7 @@ class Net(nn.Module):
         self.vocab_size, self.context = 11, context
         self.table = nn.Parameter(torch.randn(11, 4))
 
-    def forward(self, *, tokens):
+    def forward(self, tokens):
         assert tokens.shape[1] == self.context
         return {"logits": self.table[tokens] @ self.table.T}
 """
@@ -121,8 +121,8 @@ def test_a_transformer_encoder_with_its_own_batch_and_loss(make, write):
     assert_close((model.outputs(batch) - batch[0]).square().mean(), by_hand)
 
 
-def test_a_model_that_is_given_tokens_by_their_name(make, write, step):
-    model = make(write(KEYWORD))
+def test_a_model_that_says_its_vocabulary_and_returns_a_dictionary(make, write, step):
+    model = make(write(OF_A_TABLE))
     found = model.description
     assert (found["vocab_size"], found["parameters"]) == (11, 44)
     assert "random tokens tokens" in found["inputs"]
