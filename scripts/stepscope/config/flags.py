@@ -21,6 +21,7 @@ from stepscope.config.profilers import NSYS_NEUTRAL
 from stepscope.machine import identity
 from stepscope.model.chosen import PACKAGES, names
 from stepscope.model.formats import PRECISIONS
+from stepscope.model.own.reference import ModelError, parse
 from stepscope.model.shape import ModelShape
 from stepscope.yaml_files import read_yaml
 
@@ -260,7 +261,7 @@ def read(
         identity.MachineError,
         ValueError,
         ConfigError,
-        own_models.package().ModelError,
+        ModelError,
     ) as wrong:
         parser.error(str(wrong))
     return spec, Settings(out=given["out"], time_limit=given["time_limit"]), parser.error
@@ -317,7 +318,7 @@ def _resolve_model(given: dict, typed: set[str]) -> None:
             ' [{"name": "a", "step": "FILE.py:FUNCTION"}, ...]'
         )
     else:
-        own_models.package().parse(given[own], own)
+        parse(given[own], own)
         keys = f"{own}_keys"
         given |= {keys: None} | own_models.part_of_spec(given[own], given[keys] or {}, own)
 

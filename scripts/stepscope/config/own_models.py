@@ -2,21 +2,19 @@
 makes their cells stale.
 
 A spec names what is built by a text, `FILE:FUNCTION` or `hf:NAME`, and has no shape. Of a cell that
-compares steps each variant names its own. The package
-that builds them, stepscope.model.own, is loaded by name, so that no other cell depends on it.
+compares steps each variant names its own. What builds them is loaded by name elsewhere, so that no
+other cell depends on it.
 """
 
 import ast
 import contextlib
 import functools
 import hashlib
-import importlib
 import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from stepscope.config import ConfigError
@@ -28,16 +26,12 @@ from stepscope.config.code_digest import (
     source_digest,
 )
 from stepscope.machine.identity import PACKAGE
+from stepscope.model.own.reference import ModelError, parse
 
 _SCIENTIFIC = re.compile(r"[-+]?(\d{1,15}\.?\d{0,15}|\.\d{1,15})[eE][-+]?\d{1,4}")
 KINDS = ("model", "step")  # keys of a spec
 USUAL_CONTEXT = 128  # of a step
 GIVEN = ("context", "batch")  # of a step's entry: a cell's own
-
-
-def package() -> ModuleType:
-    """The package that builds models of one's own; it imports torch only when one is built."""
-    return importlib.import_module("stepscope.model.own")
 
 
 def specs(config: dict) -> dict[str, dict]:
@@ -69,9 +63,9 @@ def _spec(name: str, entry: dict, taken: Iterable[str], kind: str = "model") -> 
     keys = {key: value for key, value in entry.items() if key not in known}
     reference = entry["build"] if "build" in entry else f"hf:{entry['hf']}"
     try:
-        package().parse(reference, kind)
+        parse(reference, kind)
         return part_of_spec(reference, read_numbers(keys), kind)
-    except (package().ModelError, ValueError) as error:
+    except (ModelError, ValueError) as error:
         raise ConfigError(f"{where}: {error}") from None
 
 
@@ -123,7 +117,7 @@ def variant_of(given: dict) -> dict:
             raise ValueError(f"{name} has no {key}; a step of one's own has {', '.join(own)}")
     if not isinstance(given.get("step"), str):
         raise ValueError(f"{name} names no step; give each a step, FILE.py:FUNCTION")
-    package().parse(given["step"], "step")
+    parse(given["step"], "step")
     keys = given.get("step_keys", {})
     with contextlib.suppress(ValueError, RecursionError):
         keys = json.loads(keys) if isinstance(keys, str) else keys
@@ -156,7 +150,7 @@ def require(name: str, spec: dict) -> None:
     for part, kind in _own_parts(spec):
         try:
             _files(part[kind])
-        except (package().ModelError, OSError) as error:
+        except (ModelError, OSError) as error:
             key = f"config key {kind}s.{part.get('name', name)}"
             raise ConfigError(f"{key}: {error}") from None
 
@@ -197,7 +191,7 @@ def _files(reference: str) -> dict[Path, Read]:
 
     Raises ModelError where the file is not there.
     """
-    first, *others = package().parse(reference).files()
+    first, *others = parse(reference).files()
     folder = first.parent
     read = functools.cache(functools.partial(_read, folder))
     found = reached(read(first)[1], functools.partial(module_file, folder=folder), read)

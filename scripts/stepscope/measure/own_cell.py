@@ -5,6 +5,7 @@ A model is looked at in a process of its own, on the CPU or without any memory a
 is not touched, and nothing has run in the process that measures.
 """
 
+import importlib
 import os
 import sys
 
@@ -12,6 +13,7 @@ from stepscope.config import own_models
 from stepscope.machine import process
 from stepscope.machine.locks import HELD
 from stepscope.measure import processes
+from stepscope.model.own.reference import ModelError
 
 
 def look_at(spec: dict) -> dict:
@@ -31,7 +33,7 @@ def look_at(spec: dict) -> dict:
 
 def end_if_own(error: BaseException | None) -> None:
     """End the program with one line if a model or step of one's own is to blame for an error."""
-    if error and isinstance(error, own_models.package().ModelError):
+    if error and isinstance(error, ModelError):
         sys.exit(f"error: {error}")
 
 
@@ -42,12 +44,13 @@ def looked_at(spec: dict) -> dict | None:
     """
     from stepscope.measure import memory
 
-    own = own_models.package()
+    # By name, so that no other cell depends on it.
+    assembled = importlib.import_module("stepscope.model.own.assembled")
     keys = own_models.keys_of(spec)
     process.limit_address_space()
     try:
-        return own.describe(spec["model"], keys, spec["context"], spec["batch"], spec["seed"])
-    except own.ModelError as error:
+        return assembled.describe(spec["model"], keys, spec["context"], spec["batch"], spec["seed"])
+    except ModelError as error:
         sys.exit(f"error: {error}")
     except Exception as error:
         if not memory.is_out_of_memory(error):

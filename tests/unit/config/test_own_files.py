@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from stepscope.config.own_models import _files, packages_of
-from stepscope.model import own
+from stepscope.model.own.reference import ModelError
 
 
 @pytest.fixture
@@ -60,5 +60,5 @@ def test_an_architectures_configuration(tmp_path, project_root):
     built_by = project_root / "models/hf.py"
     assert set(_files(f"hf:{tmp_path}")) == {built_by, tmp_path / "config.json"}
     assert list(_files("hf:llama")) == [built_by]
-    with pytest.raises(own.ModelError, match="no/such-repository is not in Hugging Face's cache"):
+    with pytest.raises(ModelError, match="no/such-repository is not in Hugging Face's cache"):
         _files("hf:no/such-repository")

@@ -7,9 +7,8 @@ from torch import Tensor, nn
 from stepscope.axes import PLAIN_STEP, option
 from stepscope.config.own_models import keys_of
 from stepscope.measure.models import NamedTensors, Unsupported, named_parameters
-from stepscope.model import own
 from stepscope.model.formats import FORMATS
-from stepscope.model.own import probing
+from stepscope.model.own import adapting, assembled, probing, reference
 
 
 class Model:
@@ -26,8 +25,8 @@ class Model:
             raise Unsupported("a model of one's own has the loss that it was written with")
         self._own = _built(spec, spec["device"])
         try:
-            own.adapt(self._own, spec)
-        except own.Unsupported as error:
+            adapting.adapt(self._own, spec)
+        except reference.Unsupported as error:
             raise Unsupported(str(error)) from None
         self.module = self._own.module
         self._batch = self._own.make_batch()
@@ -54,12 +53,12 @@ class Model:
 def preload(spec: dict) -> None:
     """Run a step in shapes alone, which takes neither memory nor the device: what it imports is
     there from then on."""
-    with suppress(own.ModelError), probing.in_shapes_alone():
+    with suppress(reference.ModelError), probing.in_shapes_alone():
         probing.counted(_built(spec, "cpu"))
 
 
 def _built(spec: dict, device: str):
     """The model of a spec on a device, without any options."""
-    return own.build(
+    return assembled.build(
         spec["model"], keys_of(spec), spec["context"], spec["batch"], device, spec["seed"]
     )

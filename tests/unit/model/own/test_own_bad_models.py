@@ -5,8 +5,8 @@ import sys
 import pytest
 import torch
 from common import one_line
-from stepscope.model import own
-from stepscope.model.own import loading
+from stepscope.model.own import assembled, loading
+from stepscope.model.own.reference import ModelError
 
 RUN = (
     "class Net(nn.Embedding):\n    def forward(self, tokens{}): return {}\ndef build(context):"
@@ -21,7 +21,7 @@ FINE = "nn.Sequential(nn.Embedding(10, 4), nn.Linear(4, 10))"
 
 
 def run(reference, keys=None):
-    model = own.build(reference, keys or {}, 8, 2, "cpu", 0)
+    model = assembled.build(reference, keys or {}, 8, 2, "cpu", 0)
     model.loss(model.make_batch())
 
 
@@ -31,7 +31,7 @@ def complaint(write):
 
     def complaint(text, keys=None, name="mine.py"):
         reference = write(text, name)
-        said = one_line(own.ModelError, run, reference, keys)
+        said = one_line(ModelError, run, reference, keys)
         assert said.startswith(f"{reference}: ")
         return said.removeprefix(f"{reference}: ")
 
@@ -165,16 +165,16 @@ def test_running_out_of_memory_passes_unchanged(write, text, kind):
     ],
 )
 def test_an_architecture_that_cannot_be_had(name, keys, said):
-    assert said in one_line(own.ModelError, run, f"hf:{name}", keys)
+    assert said in one_line(ModelError, run, f"hf:{name}", keys)
 
 
 def test_without_transformers(monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
     monkeypatch.setattr(loading, "_loaded", {})
-    with pytest.raises(own.ModelError, match=r"hf:llama: .*ModuleNotFoundError: .*transformers"):
+    with pytest.raises(ModelError, match=r"hf:llama: .*ModuleNotFoundError: .*transformers"):
         run("hf:llama")
 
 
 def test_names_of_ranges_are_text(write):
-    with pytest.raises(own.ModelError, match="the key ranges has to map patterns"):
+    with pytest.raises(ModelError, match="the key ranges has to map patterns"):
         run(write(f"def build(context): return {FINE}"), {"ranges": ["x"]})

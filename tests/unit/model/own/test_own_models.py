@@ -5,8 +5,9 @@ import json
 import pytest
 import torch
 import torch.nn.functional as F
-from stepscope.model import own
+from stepscope.model.own import assembled
 from stepscope.model.own.inputs import item_of
+from stepscope.model.own.reference import Unsupported
 from torch.testing import assert_close
 
 ENCODER = """
@@ -155,7 +156,7 @@ def test_targets_that_forward_cannot_do_without_are_always_given(make, write):
 def test_what_a_batch_is_made_of(gpt, vit):
     keys = {"layers": 1, "width": 8, "heads": 2}
     for reference, expected in ((gpt, (2 * 16, "tokens")), (vit, (2, "images"))):
-        found = own.describe(reference, keys, 16, 2)
+        found = assembled.describe(reference, keys, 16, 2)
         assert (found["items"], found["item"]) == expected
     assert item_of((torch.ones(2, 16),), (2, 16)) == "samples"
 
@@ -233,14 +234,14 @@ def test_what_is_no_dense_real_number_is_refused_before_anything_runs(make, writ
         def build(context): return Net()
         """)
     line = f"parameter odd is {kind}; only dense real ones are measured"
-    with pytest.raises(own.Unsupported, match=line):
+    with pytest.raises(Unsupported, match=line):
         make(reference)
-    assert f"operations: {line}" in own.describe(reference, {}, 16, 2)["unknown"]
+    assert f"operations: {line}" in assembled.describe(reference, {}, 16, 2)["unknown"]
 
 
 def test_describing_takes_no_memory(gpt):
     layers, width = 24, 2**15  # 13 G parameters each: no machine has room for them
-    found = own.describe(gpt, {"layers": layers, "width": width, "heads": 256}, 32, 1)
+    found = assembled.describe(gpt, {"layers": layers, "width": width, "heads": 256}, 32, 1)
     by_hand = 10_000 * width + 32 * width + layers * (12 * width**2 + 13 * width) + 2 * width
     assert found["parameters"] == by_hand
 
@@ -255,5 +256,5 @@ def test_what_cannot_be_followed_by_shapes_is_run(write):
         def build(context):
             return Net(nn.Embedding(10, 4), nn.Linear(4, 10, bias=False))
         """)
-    found = own.describe(reference, {}, 8, 2)
+    found = assembled.describe(reference, {}, 8, 2)
     assert found["flops"]["counter"] == 6 * 16 * 4 * 10

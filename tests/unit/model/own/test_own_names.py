@@ -1,8 +1,7 @@
 """What parts of a model are called."""
 
 import pytest
-from stepscope.model import own
-from stepscope.model.own import structure
+from stepscope.model.own import assembled, structure
 
 
 @pytest.fixture
@@ -11,7 +10,7 @@ def names(write):
 
     def named(text, keys=None):
         reference = text if text.startswith("hf:") else write(text)
-        module = own.build(reference, keys or {}, 8, 2, "cpu", 0).module
+        module = assembled.build(reference, keys or {}, 8, 2, "cpu", 0).module
         return structure.parts_of(module, structure.blocks_of(module))
 
     return named
