@@ -55,7 +55,7 @@ class Rival:
         That takes (batch, length, heads, d_head), and its causal mask ends at the last key. Raises
         ValueError for another mask, and as check() does.
         """
-        masks.check(is_causal, window, lower_right=False)
+        masks.check(is_causal, window)
         check(q, k, v)
         if is_causal and q.shape[-2] != k.shape[-2]:
             raise ValueError("its causal mask ends at the last key; give as many queries as keys")
