@@ -108,8 +108,7 @@ def lines(found: dict, context: int, batch: int) -> list[str]:
     say("inputs", f"{found['inputs']}; batch {batch}, context {context}")
     say("loss", found["loss"])
     say("blocks", "{count} x {class} in {path}".format(**blocks) if blocks else "none")
-    names = ", ".join(found["ranges"]["names"]) or "none"
-    say("ranges", f"by {found['ranges']['by']}: {names}")
+    say("ranges", ", ".join(found["ranges"]) or "none")
     counted = "not counted"
     if operations:
         whole, forward = _giga(operations["counter"]), _giga(operations["forward"])

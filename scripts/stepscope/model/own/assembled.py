@@ -88,10 +88,9 @@ class OwnModel:
         self._modes: dict[nn.Module, bool] = {}  # what parts were built in, while all are in eval
         self.refused = structure.refused(module)
         self.found_blocks = structure.blocks_of(module)
-        parts = structure.parts_of(module, self.found_blocks)
-        self._has_own_ranges = naming.names_its_own(module)
         self._chosen = self.keys.get(RANGES, {})
-        named = naming.renamed({} if self._has_own_ranges else parts, module, self._chosen)
+        parts = structure.parts_of(module, self.found_blocks)
+        named = naming.renamed(parts, module, self._chosen)
         self._names = naming.Names(module, named)
         self.description = self._described(list(dict.fromkeys(named.values())))
 
@@ -149,7 +148,7 @@ class OwnModel:
     def without_hooks(self) -> None:
         """From now on no part has a range: hooks would break up what is compiled."""
         self._names = naming.Names(self.module, {})
-        self.description["ranges"]["names"] = []
+        self.description["ranges"] = []
         self.description["unknown"].append("ranges inside the model: compiled code has none")
 
     def _described(self, names: list[str]) -> dict:
@@ -166,10 +165,7 @@ class OwnModel:
             "inputs": fed,
             "loss": loss,
             "vocab_size": self.fed.vocab_size,
-            "ranges": {
-                "by": "own" if self._has_own_ranges or self._chosen else "hooks",
-                "names": names,
-            },
+            "ranges": names,
             "unknown": self._unknown(names),
         }
 
@@ -185,12 +181,11 @@ class OwnModel:
                 "blocks: no list of modules of one class holds half of the parameters beside"
                 " embeddings and head"
             )
-        if not self._has_own_ranges:
-            lines += [
-                f"range of {name}: no module is called so; name it by the key ranges"
-                for name in ("attention", "FFN")
-                if name not in names
-            ]
+        lines += [
+            f"range of {name}: no module is called so; name it by the key ranges"
+            for name in ("attention", "FFN")
+            if name not in names
+        ]
         if self.fed.labels == "targets" and not self.fed.is_required:
             lines.append(
                 "inference: without targets forward may compute less, as the last position alone"

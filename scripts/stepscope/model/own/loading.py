@@ -50,8 +50,6 @@ def named_errors(reference: Reference, doing: str) -> Iterator[None]:
 
 def told(error: BaseException, reference: Reference) -> str:
     """An error in one line, with the last line of the user's file that it came through."""
-    if isinstance(error, SyntaxError):
-        return f"line {error.lineno}: {type(error).__name__}: {error.msg}"
     said = " ".join(said_by(error).split())[:300]
     text = f"{type(error).__name__}: {said}".removesuffix(": ")
     own = reference.file.resolve()
@@ -70,13 +68,7 @@ def function_of(reference: Reference) -> Callable:
     module = imported(reference)
     function = getattr(module, reference.function, None)
     if not callable(function):
-        functions = filter(inspect.isfunction, vars(module).values())
-        own = [each.__name__ for each in functions if each.__module__ == module.__name__]
-        there = ", ".join(name for name in own if name[0] != "_") or "none"
-        raise ModelError(
-            f"{reference.text}: {reference.file} has no function {reference.function}; it has:"
-            f" {there}"
-        )
+        raise ModelError(f"{reference.text}: {reference.file} has no function {reference.function}")
     return function
 
 
