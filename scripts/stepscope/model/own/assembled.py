@@ -113,18 +113,12 @@ class OwnModel:
         output = self.forward(batch)
         with named_errors(self.reference, "loss fails"):
             loss = self.fed.loss(output, batch)
-        wrong = ""
-        if not isinstance(loss, Tensor):
-            wrong = f"is {type(loss).__name__}"
-        elif loss.ndim:
-            wrong = f"has the shape {tuple(loss.shape)}"
-        elif not loss.requires_grad:
-            wrong = "does not require a gradient"
-        if wrong:
-            raise ModelError(
-                f"{self.reference.text}: the loss {wrong}; it has to be a scalar with a gradient"
-            )
-        return loss
+        if isinstance(loss, Tensor) and loss.ndim == 0 and loss.requires_grad:
+            return loss
+        raise ModelError(
+            f"{self.reference.text}: the loss has to be a scalar that requires a gradient, not"
+            f" {getattr(loss, 'shape', type(loss).__name__)}"
+        )
 
     def forward(self, batch: object) -> object:
         """The forward pass as it is trained, without what comes after the module."""

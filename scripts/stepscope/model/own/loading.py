@@ -53,8 +53,6 @@ def told(error: BaseException, reference: Reference) -> str:
     said = " ".join(said_by(error).split())[:300]
     text = f"{type(error).__name__}: {said}".removesuffix(": ")
     own = reference.file.resolve()
-    if isinstance(error, TypeError) and "forward() missing" in said:
-        text += "; let build() return a make_batch that gives it"
     lines = [
         frame.lineno
         for frame in traceback.extract_tb(error.__traceback__)

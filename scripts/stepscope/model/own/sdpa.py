@@ -11,12 +11,6 @@ from torch import nn
 SDPA = F.scaled_dot_product_attention
 
 
-def namespaces(module: nn.Module) -> list[dict[str, object]]:
-    """The names, with what they stand for, of each file that the model's classes come from."""
-    files = {type(part).__module__ for part in module.modules()} & set(sys.modules)
-    return [vars(sys.modules[file]) for file in files]
-
-
 class InPlaceOfSdpa(AbstractContextManager):
     """Within it `attention` stands for torch's scaled_dot_product_attention, with the same
     parameters: in torch itself and in the files of the model's classes, by whatever name these
@@ -32,7 +26,8 @@ class InPlaceOfSdpa(AbstractContextManager):
         home: ModuleType = F,
     ):
         self._places: list[tuple[dict, str]] = []
-        for names in (vars(home), *namespaces(module)):
+        files = {type(part).__module__ for part in module.modules()} & set(sys.modules)
+        for names in (vars(home), *(vars(sys.modules[file]) for file in files)):
             same = [key for key, value in list(names.items()) if value is original]
             self._places += [(names, key) for key in same]
         self._attention = attention

@@ -84,14 +84,20 @@ def complaint(write):
         (RUN.format("", "self.weight @ tokens.nothing"), "forward fails: line 6: AttributeError: "),
         (
             RUN.format(", segment", "super().forward(tokens)"),
-            "positional argument: 'segment'; let build() return a make_batch that gives it",
+            "missing 1 required positional argument: 'segment'",
         ),
         (
             f"{OWN_LOSS}outputs",
-            "the loss has the shape (2, 8, 10); it has to be a scalar with a gradient",
+            "the loss has to be a scalar that requires a gradient, not torch.Size([2, 8, 10])",
         ),
-        (f"{OWN_LOSS}outputs.detach().sum()", "the loss does not require a gradient"),
-        (f"{OWN_LOSS}outputs.sum().item()", "the loss is float"),
+        (
+            f"{OWN_LOSS}outputs.detach().sum()",
+            "the loss has to be a scalar that requires a gradient, not torch.Size([])",
+        ),
+        (
+            f"{OWN_LOSS}outputs.sum().item()",
+            "the loss has to be a scalar that requires a gradient, not float",
+        ),
         (
             f"{OWN_LOSS}outputs.missing",
             "loss fails: line 9: AttributeError: 'Tensor' object has no attribute 'missing'",
