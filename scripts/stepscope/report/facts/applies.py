@@ -10,6 +10,8 @@ from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import Maybe, Quantity, minus, positive
 from stepscope.results.option_labels import LABELS
 
+ALIKE = 0.1  # shares of a step that are no further apart are as good as one
+
 
 @frozen
 class Applies:
@@ -33,14 +35,23 @@ class Judged:
 
 
 def rows(data: Data) -> list[Applies]:
-    """Every plain timed step in bf16, neighbours of a size with the same limit and first change
-    joined."""
+    """Every plain timed step in bf16, neighbours of a size joined that have the same limit, first
+    change and, as far as their ranges tell, share that it saves."""
     steps = sorted(in_bf16(data), key=lambda each: each.place.weight)
-    groups: dict[tuple[str, str, str], list[Judged]] = {}
+    groups: list[list[Judged]] = []
     for each in filter(None, map(_judged, steps)):
-        key = (each.timed.place.size, each.timed.limited, each.change)
-        groups.setdefault(key, []).append(each)
-    return list(map(_joined, groups.values()))
+        if groups and _is_alike(groups[-1][0], each):
+            groups[-1].append(each)
+        else:
+            groups.append([each])
+    return list(map(_joined, groups))
+
+
+def _is_alike(one: Judged, other: Judged) -> bool:
+    """Whether a row can hold both."""
+    what = [(each.timed.place.size, each.timed.limited, each.change) for each in (one, other)]
+    apart = max(one.saved[0], other.saved[0]) - min(one.saved[1], other.saved[1])
+    return what[0] == what[1] and apart < ALIKE
 
 
 def _joined(group: list[Judged]) -> Applies:
@@ -68,11 +79,14 @@ def _judged(step: Timed) -> Judged | None:
     if step.limits == "launches":
         idle = _idle([clock, ladder.plain.step if ladder else None], step.gpu)
         return Judged(timed=step, change="graphs", saved=idle) if idle else None
-    won = (_won(ladder) if ladder else None) or _spared(where)
-    if won is None:
+    # What a ladder won is a part of its own first step, timed beside it.
+    won = _won(ladder) if ladder else None
+    whole = ladder.plain.step if ladder and won else clock
+    found = won or _spared(where)
+    if found is None or whole is None:
         return None
-    change, seconds = won
-    saved = seconds.value / clock.value
+    change, seconds = found
+    saved = seconds.value / whole.value
     return Judged(timed=step, change=change, saved=(saved, saved))
 
 
