@@ -108,7 +108,11 @@ def test_a_ladder_without_variants_changes_one_option_a_rung():
         ("time_step", "--model a.py:f --model-keys [1]", "'[1]' is no mapping in JSON"),
         ("time_step", "--model net.py", "model 'net.py': write FILE.py:FUNCTION"),
         ("time_step", "--step net.py", "step 'net.py': write FILE.py:FUNCTION"),
-        ("time_step", "--step hf:llama", "whose function returns a stepscope.Step"),
+        (
+            "time_step",
+            "--step hf:llama",
+            "write FILE.py:FUNCTION, as models/mine.py:build (docs/own-step.md)",
+        ),
         ("time_step", "--step a.py:f --attention sdpa", "--attention: not with a step of your own"),
         ("snapshot_memory", "--step a.py:f --vocab-size 9", "--vocab-size: not with a step of"),
         ("time_step", "--model a.py:f --window 4", "--window: not with a model of your own"),

@@ -370,7 +370,7 @@ def test_a_bad_step_is_one_line_that_names_it(spec, function, said):
 def test_a_file_that_is_not_there_and_an_architecture_are_no_steps(spec, tmp_path):
     with pytest.raises(ModelError, match="there is no file"):
         StepWorkload(spec("", reference=f"{tmp_path}/other.py:build"))
-    with pytest.raises(ModelError, match=r"whose function returns a stepscope\.Step"):
+    with pytest.raises(ModelError, match=r"docs/own-step\.md"):
         StepWorkload(spec("", reference="hf:llama"))
 
 

@@ -1,6 +1,7 @@
 """From a reference to a module: a user's file is imported and its function called."""
 
 import contextlib
+import functools
 import importlib.util
 import inspect
 import sys
@@ -11,13 +12,6 @@ from types import ModuleType
 
 from stepscope.model.out_of_memory import is_out_of_memory, said_by
 from stepscope.model.own.reference import ModelError, Reference, Unsupported
-
-_loaded: dict[Path, ModuleType] = {}
-# What a function takes, by what it builds.
-_TAKES = {
-    "model": "its first parameter is the context, further keys are its others",
-    "step": "beside keys it may take context, batch, device, seed",
-}
 
 
 def load(reference: Reference, keys: dict, context: int) -> object:
@@ -82,18 +76,23 @@ def called(
     except TypeError as error:
         raise ModelError(
             f"{reference.text}: {reference.function}{takes} does not take the keys"
-            f" {', '.join(keys) or '(none)'}: {error}; {_TAKES[reference.kind]}"
+            f" {', '.join(keys) or '(none)'}: {error} (docs/own-{reference.kind}.md)"
         ) from None
     with named_errors(reference, f"{reference.function}() fails"):
         return function(*first, **given, **keys)
 
 
 def imported(reference: Reference) -> ModuleType:
-    """The user's file as a module, run once in a process; its folder is where its imports look
-    first, as Python does for a program."""
+    """The user's file as a module. Raises ModelError where it does not import."""
     path = reference.existing_file().resolve()
-    if path in _loaded:
-        return _loaded[path]
+    with named_errors(reference, f"{reference.file} does not import"):
+        return _module(path)
+
+
+@functools.cache
+def _module(path: Path) -> ModuleType:
+    """What a file defines, run once in a process; its folder is where its imports look first, as
+    Python does for a program."""
     name = f"own_model_{path.stem}"
     specification = importlib.util.spec_from_file_location(name, path)
     assert specification and specification.loader, "a file that ends in .py has a loader"
@@ -101,7 +100,5 @@ def imported(reference: Reference) -> ModuleType:
     sys.modules[name] = module  # dataclasses and torch.compile look modules up by name
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))
-    with named_errors(reference, f"{reference.file} does not import"):
-        specification.loader.exec_module(module)
-    _loaded[path] = module
+    specification.loader.exec_module(module)
     return module

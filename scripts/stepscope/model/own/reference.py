@@ -80,11 +80,8 @@ def parse(reference: str, kind: str = "model") -> Reference:
         return Reference(reference, BUILDS_THEM, "build", name=name)
     file, colon, function = reference.rpartition(":")
     if not colon or not file.endswith(".py") or not function.isidentifier():
-        others = {
-            "model": ", or hf:NAME",
-            "step": ", whose function returns a stepscope.Step (docs/own-step.md)",
-        }
         raise ModelError(
-            f"{kind} {reference!r}: write FILE.py:FUNCTION, as models/mine.py:build{others[kind]}"
+            f"{kind} {reference!r}: write FILE.py:FUNCTION, as models/mine.py:build"
+            f" (docs/own-{kind}.md)"
         )
     return Reference(reference, Path(file), function, kind)

@@ -176,7 +176,7 @@ def test_an_architecture_that_cannot_be_had(name, keys, said):
 
 def test_without_transformers(monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
-    monkeypatch.setattr(loading, "_loaded", {})
+    loading._module.cache_clear()
     with pytest.raises(ModelError, match=r"hf:llama: .*ModuleNotFoundError: .*transformers"):
         run("hf:llama")
 
