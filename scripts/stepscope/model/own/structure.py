@@ -132,7 +132,6 @@ class Rule:
         return bool(by_class or by_name) and self.where in ("", place, WITHIN.get(place))
 
 
-CONTAINERS = (nn.ModuleList, nn.ModuleDict, nn.Sequential)
 HEAD = "LM head"  # of a vocabulary; any other is a head
 NORM = r"Norm(?![a-z])|Normali[sz]ation"
 # The first that fits decides. The names are those of the ranges of our own model, where it has the
@@ -174,30 +173,13 @@ RULES = (
 
 def parts_of(module: nn.Module, blocks: Blocks | None) -> dict[str, str]:
     """Path of a part → what it is called; of parts within each other the outermost, but for blocks
-    and attention. What no rule knows is called by its class."""
+    and attention. What no rule knows has no name."""
     found = dict(_parts(module, "", blocks, "outside"))
     rows = _rows(module)
     for path, name in found.items():
         if name == HEAD and _outputs(module.get_submodule(path)) not in rows:
             found[path] = "head"
-    return found | dict(_others(module, "", found, max(rows, default=-1)))
-
-
-def _others(
-    module: nn.Module, path: str, found: dict[str, str], vocabulary: int
-) -> Iterator[tuple[str, str]]:
-    """Of what has no name yet the outermost parts that have parameters and hold nothing named."""
-    for own, part in module.named_children():
-        inner = f"{path}.{own}" if path else own
-        if found.get(inner, "block") != "block":
-            continue
-        within = {name for each, name in found.items() if each.startswith(f"{inner}.")}
-        if _has_parameters(part, recurse=False):  # it computes itself, with a norm perhaps
-            within.discard("norm")
-        if within or inner in found or isinstance(part, CONTAINERS):
-            yield from _others(part, inner, found, vocabulary)
-        elif _has_parameters(part):
-            yield inner, HEAD if _outputs(part) == vocabulary else type(part).__name__
+    return found
 
 
 def _parts(
@@ -253,5 +235,5 @@ def _is_ffn(module: nn.Module) -> bool:
     return bool(held) and held == _ffn_layers(module)
 
 
-def _has_parameters(module: nn.Module, recurse: bool = True) -> bool:
-    return next(module.parameters(recurse), None) is not None
+def _has_parameters(module: nn.Module) -> bool:
+    return next(module.parameters(), None) is not None
