@@ -5,9 +5,11 @@ A model is looked at in a process of its own, on the CPU or without any memory a
 is not touched, and nothing has run in the process that measures.
 """
 
+import contextlib
 import importlib
 import os
 import sys
+from collections.abc import Iterator
 
 from stepscope.config import own_models
 from stepscope.machine import process
@@ -31,9 +33,13 @@ def look_at(spec: dict) -> dict:
     return {"model": found}
 
 
-def end_if_own(error: BaseException | None) -> None:
-    """End the program with one line if a model or step of one's own is to blame for an error."""
-    if error and isinstance(error, ModelError):
+@contextlib.contextmanager
+def or_one_line() -> Iterator[None]:
+    """Within it an error for which a model or step of one's own is to blame ends the program with
+    one line."""
+    try:
+        yield
+    except ModelError as error:
         sys.exit(f"error: {error}")
 
 
@@ -49,9 +55,10 @@ def looked_at(spec: dict) -> dict | None:
     keys = own_models.keys_of(spec)
     process.limit_address_space()
     try:
-        return assembled.describe(spec["model"], keys, spec["context"], spec["batch"], spec["seed"])
-    except ModelError as error:
-        sys.exit(f"error: {error}")
+        with or_one_line():
+            return assembled.describe(
+                spec["model"], keys, spec["context"], spec["batch"], spec["seed"]
+            )
     except Exception as error:
         if not memory.is_out_of_memory(error):
             raise

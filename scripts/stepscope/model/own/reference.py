@@ -4,6 +4,8 @@ import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from stepscope.model.chosen import Unsupported as Unsupported
+
 HUGGING_FACE = "hf:"
 BUILDS_THEM = Path(__file__).parents[4] / "models/hf.py"  # by its function build
 RANGES = "ranges"  # the key that names a model's parts; not passed on to build()
@@ -11,10 +13,6 @@ RANGES = "ranges"  # the key that names a model's parts; not passed on to build(
 
 class ModelError(Exception):
     """A model that cannot be built or run: one line that names it and says what to do."""
-
-
-class Unsupported(Exception):
-    """An option that cannot be had with this model: the reason, in one line."""
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ class Memory(Chapter):
     inference: asked by a forward pass without backward; fp32: by the same step in fp32. phase: that
     in which most is alive. categories: Alive, each of which there is anything, recorded or
     predicted, the most first; all: all of it; formed: all but the workspace, of which the form
-    takes libraries' buffers from the recording. gradients: bytes of all of them. largest: the
+    knows cuBLAS' buffers alone. gradients: bytes of all of them. largest: the
     largest activation. growth: the size at every context, the shortest first, as _growth has it;
     none of a single one. savings: by the place's ladder.
     """

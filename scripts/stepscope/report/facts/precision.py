@@ -162,7 +162,7 @@ class Precision(Chapter):
 
 def forced(data: Data) -> list[Forced]:
     """Each operation in each way and format."""
-    rows = data.dicts("forced", status="ok")
+    rows = data.dicts("forced")
     groups = grouped(rows, "operation", "way", "format").values()
     return list(map(_forced, groups))
 
