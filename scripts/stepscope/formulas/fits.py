@@ -145,9 +145,14 @@ def peak_of(setup: Setup) -> Peak:
 def taken(size: int, flags: Collection[str] = ()) -> tuple[int, int]:
     """Bytes of a card that a step with this peak takes, the least and the most: what the allocator
     reserves, and CUDA's context. flags: the setup's."""
-    known = next(each for each in TERMS["reserved"] if holds(each["when"], flags))
+    known = reserved(flags)
     least, most = (CARD["context"] + int(size * known[key]) for key in ("least", "most"))
     return least, most
+
+
+def reserved(flags: Collection[str]) -> dict[str, Any]:
+    """What the allocator reserves over what tensors ask for: the `least` and the `most`."""
+    return next(each for each in TERMS["reserved"] if holds(each["when"], flags))
 
 
 def verdict(size: int, capacity: int, flags: Collection[str] = ()) -> str:
