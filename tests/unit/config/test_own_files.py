@@ -6,7 +6,7 @@ import sys
 import pytest
 from stepscope.config.code_digest import Sources
 from stepscope.config.own_models import _made_of, packages_of, with_files
-from stepscope.model import own
+from stepscope.model.own.reference import ModelError
 
 
 @pytest.fixture
@@ -61,6 +61,7 @@ def test_where_the_folder_stands_does_not_count(write, tmp_path, monkeypatch):
 
 def test_an_architectures_configuration(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama"}))
-    assert _made_of(f"hf:{tmp_path}")[0] != _made_of("hf:llama")[0] == ""
-    with pytest.raises(own.ModelError, match="no/such-repository is not in Hugging Face's cache"):
+    assert _made_of(f"hf:{tmp_path}")[0] != _made_of("hf:llama")[0]
+    assert "transformers" in _made_of("hf:llama")[1]
+    with pytest.raises(ModelError, match="no/such-repository is not in Hugging Face's cache"):
         _made_of("hf:no/such-repository")

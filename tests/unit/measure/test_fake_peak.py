@@ -179,7 +179,7 @@ def test_keys_that_a_step_does_not_take_are_one_line(tmp_path):
     with pytest.raises(ValueError, match="does not take the keys depth: "):
         fake_peak.found(asked(step=f"{file}:build", keys={"depth": 3}))
     with pytest.raises(ValueError, match="--attention naive: not with a model or step"):
-        fake_peak.found(asked(step=f"{file}:build", attention="naive"))
+        fake_peak.found(asked(step=f"{file}:build", attention="naive"), ["--attention=naive"])
     with pytest.raises(ValueError, match="--precision bf16: not with a model or step"):
         fake_peak.found(asked(step=f"{file}:build"), ["--precision", "bf16"])  # what is usual
 

@@ -172,7 +172,7 @@ def test_parts_of_blocks_are_known_by_the_blocks_number():
 BAD = {
     "wrong_output": "wrong output: (2, 6, 3) instead of logits",
     "without_parameters": "has no parameters",
-    "nothing": "has no function nothing; it has: ",
+    "nothing": "has no function nothing",
     "speechless": "speechless() fails: line ",
 }
 

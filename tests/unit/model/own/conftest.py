@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 import torch
-from stepscope.model import own
+from stepscope.model.own import adapting, assembled
 
 HEAD = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\n"
 Step = namedtuple("Step", "loss gradients")
@@ -47,8 +47,8 @@ def make(gpt, vit):
     def make(reference, keys=None, context=16, batch=2, seed=0, **options):
         reference = {"gpt": gpt, "vit": vit}.get(reference, reference)
         keys = (llama if reference.startswith("hf:") else {}) | (keys or {})
-        model = own.build(reference, keys, context, batch, "cpu", seed)
-        own.adapt(model, options)
+        model = assembled.build(reference, keys, context, batch, "cpu", seed)
+        adapting.adapt(model, options)
         return model
 
     return make

@@ -84,30 +84,7 @@ def test_the_user_names_parts(opened, make, gpt, step):
     assert {"up", "MLP", "attention"} <= names
     assert "FFN" not in names
     assert [name for _, name in opened].count("attention") == 1
-    assert model.description["ranges"]["by"] == "own"
     assert model.description["keys"]["ranges"] == chosen
-
-
-def test_a_model_that_names_its_own_ranges_gets_no_others(opened, make, write, step):
-    model = make(
-        write("""
-        from stepscope.model.ranges import named
-
-        class Net(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.table, self.attention = nn.Embedding(10, 4), nn.Linear(4, 10)
-
-            def forward(self, tokens):
-                with named("mine"):
-                    return self.attention(self.table(tokens))
-
-        def build(context): return Net()
-        """)
-    )
-    step(model)
-    assert indented(opened) == ["mine", "loss"]
-    assert model.description["ranges"] == {"by": "own", "names": []}
 
 
 def test_compiled_code_has_no_ranges_and_says_so(opened, make, gpt, step, monkeypatch):
@@ -117,5 +94,5 @@ def test_compiled_code_has_no_ranges_and_says_so(opened, make, gpt, step, monkey
     step(model)
     assert len(compiled) == 2
     assert indented(opened) == ["loss"]
-    assert model.description["ranges"]["names"] == []
+    assert model.description["ranges"] == []
     assert any(line.startswith("ranges inside the model") for line in model.description["unknown"])

@@ -2,7 +2,7 @@
 
 import pytest
 from common import one_line
-from stepscope.model.own import ModelError, parse
+from stepscope.model.own.reference import ModelError, parse
 
 
 @pytest.mark.parametrize(
