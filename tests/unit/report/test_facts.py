@@ -92,11 +92,13 @@ def test_mechanisms_predict_what_a_change_wins(own):
     assert own.rung("block").idle.value == approx(0.32 - 0.27)
 
 
-def test_a_phase_that_beats_the_data_sheet_is_no_measurement(own):
+def test_a_phase_that_beats_the_data_sheet_is_no_measurement(gpu, own):
     assert own.rung("fused").optimizer.value == approx(0.01)
-    slow = replace(own.data, memory_rate=Quantity(2e12, "B/s"))  # 28 GB take 14 ms
-    assert slow.rungs["fused"].optimizer is None
-    assert slow.rungs["graphs"].optimizer.value == approx(0.05)
+    rates = gpu["series"].query("study == 'ceilings' and size == 'copy'")
+    promised = pd.concat([gpu["series"], rates.assign(variant="datasheet", median=2e12)])
+    slow = ladders(made_up.planted(gpu, series=promised))[0]  # 28 GB take 14 ms
+    assert slow.rung("fused").optimizer is None
+    assert slow.rung("graphs").optimizer.value == approx(0.05)
 
 
 def test_one_slow_process_is_not_said_to_make_launches_limit():
@@ -108,27 +110,37 @@ def test_one_slow_process_is_not_said_to_make_launches_limit():
     assert limited("GPU", clock, alone) == "GPU"
 
 
-def test_the_fastest_row_without_a_coarse_format_need_not_be_the_one_before_it(own):
+def with_rows(table, cell, variant, **columns):
+    """A table with other values in the rows of a cell's variant."""
+    table = table.copy()
+    is_it = (table["cell"] == cell) & (table["variant"] == variant)
+    table.loc[is_it, list(columns)] = list(columns.values())
+    return table
+
+
+def test_the_fastest_row_without_a_coarse_format_need_not_be_the_one_before_it(gpu, own):
     """Fused becomes fp8, which rounds more than 16 bits do; graphs slower than block (0.32 s)."""
-    last, before = own.rung("fused").variant, own.rung("graphs").variant
-    changes = own.data.changes | {last: replace(own.data.changes[last], precision="fp8")}
-    slow = [row | {"median": 0.35} if row["variant"] == before else row for row in own.data.rows]
-    made = replace(own, data=replace(own.data, changes=changes, rows=slow))
+    cell = own.data.cell
+    declared = with_rows(gpu["variants"], cell, own.rung("fused").variant, precision="fp8")
+    slow = with_rows(gpu["series"], cell, own.rung("graphs").variant, median=0.35)
+    made = ladders(made_up.planted(gpu, variants=declared, series=slow))[0]
     assert made.top.step.value == 0.25 and made.top_but_coarse.kind == "block"
 
 
-def test_the_configuration_of_all_gains_is_recommended_where_it_ran(own):
+def test_the_configuration_of_all_gains_is_recommended_where_it_ran(gpu, own):
     assert own.recommended is None
-    gains = own.data.options["fused"] | {"compile": "block"}
-    measured = replace(own.data, options=own.data.options | {"checkpoint": gains})
-    assert replace(own, data=measured).recommended.variant == "checkpoint"
+    gains = own.rung("fused").options | {"compile": "block"}
+    declared = with_rows(gpu["variants"], own.data.cell, "checkpoint", **gains)
+    made = ladders(made_up.planted(gpu, variants=declared))[0]
+    assert made.recommended.variant == "checkpoint"
 
 
-def test_rates_of_another_card_are_told_of(own):
-    other = replace(own.data, cards={"a"}, of_ceilings={"a", "b"})
-    assert replace(own, data=other).is_other_card
-    same = replace(own.data, cards={"a", "b"}, of_ceilings={"a"})
-    assert not replace(own, data=same).is_other_card
+@pytest.mark.parametrize(("ladder", "ceilings", "is_other"), [("a", "b", True), ("a", "a", False)])
+def test_rates_of_another_card_are_told_of(gpu, own, ladder, ceilings, is_other):
+    cells = gpu["cells"].copy()
+    cells["gpu_uuid"] = ceilings
+    cells.loc[cells["cell"] == own.data.cell, "gpu_uuid"] = ladder
+    assert ladders(made_up.planted(gpu, cells=cells))[0].is_other_card == is_other
 
 
 def test_what_a_change_won_has_the_interval_of_its_ratio(own):

@@ -142,8 +142,7 @@ class PageOne(Chapter):
             return []
         if self.ladder is None or not self.ladder.is_tuned:
             return [self._fits(LABELS[name], attention=name) for name in ("naive", "sdpa")]
-        options = self.ladder.data.options
-        rungs = [self._fits(rung.name, **options[rung.variant]) for rung in self.ladder.rungs]
+        rungs = [self._fits(rung.name, **rung.options) for rung in self.ladder.rungs]
         known = [each for each in rungs if each["context"]]
         return known[:1] + known[1:][-1:]  # the first, and the last of the others
 
