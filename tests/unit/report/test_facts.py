@@ -232,12 +232,11 @@ def test_kernels_split_what_is_no_product(gpu):
         found,
         rate=50e12 / 0.11,
         casts_added=0.06 - 0.01,
-        fused_gap=0.01 / 0.007 - 1,
         overhead=0.72 / 0.5,
     )
     assert_values(found.own, not_products=0.36 - 0.11 - 0.02, products_share=0.11 / 0.36)
-    worst = found.worst
-    assert_values(worst, host_free=0.015, busy=0.01, launches=3000, each=0.06 / 3000)
+    (starved,) = found.limited
+    assert_values(starved, host_free=0.015, busy=0.01, launches=3000, each=0.06 / 3000)
     assert found.own.busy_share.value == approx(0.36 / 0.5)
 
 
@@ -251,20 +250,13 @@ def test_memory_counts_reserved_bytes_where_graphs_run(gpu):
     ) == approx((50e9, 15e9, 20e9))
     assert_values(found, unused=55e9 - 50e9, fp32_change=50 / 60 - 1, inference_share=0.25)
     assert found.growth[0]["squared"].value == approx(0.5)
-    assert found.holds and found.all.gap.value == 0
+    assert found.is_computable and found.all.gap.value == 0
 
 
-def test_a_closed_form_that_holds_holds_without_what_it_takes_from_the_recording(gpu):
-    rows = gpu["memory_peak"]
-    of_cell = rows[rows["cell"] == memory.facts(gpu).cell]
-    as_given = {"category": "workspace", "bytes": 2e9, "predicted": 2e9}
-    one = pd.DataFrame([of_cell.iloc[0].to_dict() | as_given])
-    found = memory.facts(made_up.planted(gpu, memory_peak=pd.concat([rows, one])))
-    assert found.formed.measured.value == approx(of_cell["bytes"].sum()) and found.holds
-    off = rows.assign(predicted=rows["predicted"] * 1.05)  # the whole is 0 % off all the same
-    found = memory.facts(made_up.planted(gpu, memory_peak=pd.concat([off, one])))
-    assert found.all.gap.value == 0 and found.formed.gap.value == approx(1 / 1.05 - 1)
-    assert not found.holds
+def test_a_peak_of_which_a_category_is_off_cannot_be_computed(gpu):
+    off = gpu["memory_peak"].assign(predicted=gpu["memory_peak"]["predicted"] * 1.05)
+    found = memory.facts(made_up.planted(gpu, memory_peak=off))
+    assert found.all.gap.value == 0 and not found.is_computable  # the whole is 0 % off all the same
 
 
 def test_the_ladder_says_when_compiling_has_paid(gpu):

@@ -273,10 +273,10 @@ def _measured(data: Data, cell: str) -> Measured | None:
     """A cell of which a variant ran."""
     declared = {row["variant"]: row for row in data.dicts("variants", cell=cell)}
     clocks = data.series(cell=cell, quantity="time", phase="step")
-    if not clocks:
-        return None
     ran = {row["variant"] for row in clocks}
     formats = [row["precision"] for name, row in declared.items() if name in ran]
+    if not formats:
+        return None
     # The place's own precision is that of page one's baseline.
     sixteen = [precision for precision in formats if precision in SIXTEEN]
     first = next(iter(declared.values()))["precision"]
