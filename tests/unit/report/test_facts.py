@@ -259,13 +259,9 @@ def test_a_peak_of_which_a_category_is_off_cannot_be_computed(gpu):
     assert found.all.gap.value == 0 and not found.is_computable  # the whole is 0 % off all the same
 
 
-def test_the_ladder_says_when_compiling_has_paid(gpu):
-    found = ladder.facts(gpu)
-    assert found.ladder.rung("block").pays_after.value == approx(
-        3 * 8.0 / 0.08
-    )  # of three processes together
-    assert found.ladder.rung("graphs").pays_after is None  # it won nothing that was shown
-    assert found.ladder.has_turns
+def test_compiling_costs_what_all_processes_spent_on_it(own):
+    assert own.rung("block").compile_time.value == approx(3 * 8.0)
+    assert own.has_turns
 
 
 def test_attention_moves_what_its_code_says(gpu):

@@ -1,6 +1,5 @@
 """Rungs: what each variant of a ladder takes, what it brought, and what its mechanism predicts."""
 
-import math
 from functools import cached_property
 
 from stepscope.axes import PLAIN_STEP
@@ -13,7 +12,6 @@ from stepscope.report.kit.named import Name, frozen, made_of
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
-    count,
     exact,
     is_below,
     minus,
@@ -309,16 +307,7 @@ class Rung:
             return None
         return Quantity(row["mean"] * row["processes"], "s", cells=(row["cell"],))
 
-    @cached_property
-    def pays_after(self) -> Maybe:
-        """Of the first rung that compiles, if it won: after how many steps that is won back. To two
-        digits: no more are known of a compiler's time over a gain."""
-        compiling = [rung for rung in self.data.rungs.values() if rung.compile_time]
-        is_first = bool(compiling) and compiling[0] is self
-        steps = over(self.compile_time, self.won) if is_first else None
-        if steps is None or self.verdict != "faster":
-            return None
-        return count(float(f"{math.ceil(steps.value - 1e-9):.2g}"), *steps.cells)
+    pays_after = made_of(over, "compile_time", "won", unit="count")  # so many steps, of a gain
 
     @property
     def is_rounding(self) -> bool:
