@@ -68,15 +68,18 @@ def comparison_cells(target: Target) -> list[Cell]:
 
 
 def _variants_at(place: dict, target: Target, models: dict[str, dict]) -> list[dict]:
-    """The variants of a place: all, or the rungs from the one on that it names, or its own; these
-    without asides."""
+    """The variants of a place: all, or the rungs from the one on that it names, without asides, or
+    its own rungs and asides."""
     device = target.device
     key = f"config key ladder.places.{device}"
     if "rungs" in place:
-        return rungs_of(place["rungs"], f"{key}: {place['size']}: rungs")
+        own = f"{key}: {place['size']}"
+        rungs = rungs_of(place["rungs"], f"{own}: rungs")
+        return rungs + _asides(place.get("asides", []), f"{own}: asides", place, rungs, models)
     rungs = rungs_of(target.settings["rungs"][device], f"config key ladder.rungs.{device}")
     if "start" not in place:
-        return rungs + _asides_at(place["size"], target, rungs, models)
+        asides = target.settings["asides"][device]
+        return rungs + _asides(asides, f"config key ladder.asides.{device}", place, rungs, models)
     names = [rung["name"] for rung in rungs]
     check_known(place["start"], names, f"{key}: start", "rung")
     first, *rest = rungs[names.index(place["start"]) :]
@@ -100,16 +103,18 @@ def rungs_of(changes: list[dict], key: str) -> list[dict]:
     return rungs
 
 
-def _asides_at(size: str, target: Target, rungs: list[dict], models: dict[str, dict]) -> list[dict]:
-    """The asides at a size, each a rung with another value of one option.
+def _asides(
+    asides: list[dict], key: str, place: dict, rungs: list[dict], models: dict[str, dict]
+) -> list[dict]:
+    """Those of the asides that are at a place's size, each a rung with another value of an option.
 
     Raises ConfigError for an aside that leaves from no rung, varies nothing, or has more blocks
     than the size.
     """
-    key = f"config key ladder.asides.{target.device}"
+    size = place["size"]
     of_rung = {rung["name"]: rung for rung in rungs}
     found: dict[str, dict] = {}
-    for aside in target.settings["asides"][target.device]:
+    for aside in asides:
         after = aside["after"]
         check_known(after, of_rung, key, "rung")
         if not {*VARIED, "together"} & set(aside):

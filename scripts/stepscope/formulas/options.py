@@ -99,7 +99,7 @@ def _precision(name: str) -> Value:
     if DTYPE_BYTES[runs.dtype] == 2:
         flags.append("16-bit")
     if runs.outside:
-        flags.append("fp8")
+        flags.append(name)
     rates = [name, runs.outside or name]
     return Value(label=label, flags=flags, types=types, rates=rates)
 

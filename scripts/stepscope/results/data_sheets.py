@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from stepscope.model.formats import PRECISIONS
+from stepscope.model.formats import FORMATS, PRECISIONS
 
 PEAKS = pd.read_csv(Path(__file__).with_name("data_sheets.csv"), index_col="gpu")
 _BY_NAME = {str(name).casefold(): row for name, row in PEAKS.iterrows()}
@@ -28,9 +28,10 @@ def peak_of(gpu_name: object) -> pd.Series | None:
 
 def peak_for_mfu(gpu_name: object, precision: str) -> float | None:
     """FLOP/s that model FLOP utilisation is a share of: the dense peak in the precision of the
-    products. Of fp8, in which a part of them alone are, bf16's: comparable with the same step in
-    bf16."""
-    return rate(gpu_name, "matmul", "bf16" if precision == "fp8" else precision)
+    products. Of fp8, in which a part of them alone are, that of the others: comparable with the
+    same step in bf16."""
+    said = FORMATS.get(precision)
+    return rate(gpu_name, "matmul", said.outside or precision if said else precision)
 
 
 def rate(gpu_name: object, operation: str, precision: str) -> float | None:

@@ -94,12 +94,14 @@ def _rates(found: DataFrame, cells: list[MeasuredCell], bursts: ceilings.Bursts)
         burst, card = bursts.get((cell.place["machine"], numbers), (np.nan, None))
         sheet = _data_sheet(cell, variant) or np.nan
         flop = models.flop(cell, mode) or np.nan
+        narrow = data_sheets.rate(cell.hardware.get("gpu"), "matmul", numbers) or np.nan
         return {
             "tokens_per_second": _tokens(cell),
             "flops": flop,
             "share_of_ceiling": flop / burst,
             "mfu": flop / sheet,
             "mfu_causal": _causal_flop(cell, mode) / sheet,
+            "mfu_narrow": flop / narrow if narrow != sheet else np.nan,
             "across_cards": card != cell.hardware.get("gpu_uuid"),
         }
 

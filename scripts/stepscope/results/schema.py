@@ -187,6 +187,7 @@ QUANTITIES = {  # of series.csv
                     "`flops`, attention in full, over the data sheet's dense peak (fp8: bf16's)",
                 ),
                 mfu_causal=("MFU, causal", "the same with half of attention's scores"),
+                mfu_narrow=("MFU over fp8's peak", "of a step in fp8, over that of fp8"),
             ),
             numbers("FLOP/s or B/s", rate="of ceilings (by the least time) and attention"),
             counts(

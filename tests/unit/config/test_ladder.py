@@ -91,6 +91,18 @@ def test_asides_leave_from_their_rung_at_the_sizes_that_they_name(make_config):
             "ladder.asides.cuda: size small: checkpoint 13 is more than the model's blocks (12)",
         ),
         (
+            {
+                "places": [
+                    {
+                        **SMALL,
+                        "rungs": [{"precision": "fp32"}],
+                        "asides": [{"after": "fp4", "checkpoint": [1]}],
+                    }
+                ]
+            },
+            "ladder.places.cuda: small: asides: there is no rung 'fp4'",
+        ),
+        (
             {"asides": [{"after": "fp4", "checkpoint": [1]}]},
             "there is no rung 'fp4'; add it to the configuration, or choose from fp32, tf32,",
         ),
@@ -127,13 +139,15 @@ def test_a_place_that_starts_at_a_rung_has_those_from_it_on_and_no_asides(make_c
 
 
 def test_a_place_may_have_rungs_of_its_own(make_config):
-    """Others keep the ladder's, and their asides."""
+    """And asides of these; others keep the ladder's."""
     today = [
         {"precision": "bf16", "attention": "sdpa", "optimizer": "torch", "loss": "torch"},
         {"compile": "block"},
         {"loss": "chunked", "checkpoint": 2},
     ]
-    places = [SMALL, {"size": "small", "context": 64, "batch": 2, "rungs": today}]
+    aside = {"after": "block", "together": {"precision": "fp8_rowwise"}}
+    own = {"rungs": today, "asides": [aside]}
+    places = [SMALL, {"size": "small", "context": 64, "batch": 2, **own}]
     first, second = laid_out(
         make_config, places=places, asides=[{"after": "bf16", "compile": ["model"]}]
     )
@@ -151,11 +165,25 @@ def test_a_place_may_have_rungs_of_its_own(make_config):
             "checkpoint": 2,
             "after": "block",
         },
+        {
+            "name": "fp8_rowwise",
+            **tuned,
+            "precision": "fp8_rowwise",
+            "compile": "block",
+            "after": "block",
+        },
     ]
 
 
 @pytest.mark.parametrize("device", ["cuda", "cpu"])
-def test_start_is_of_the_ladders_rungs_alone(device, make_config):
-    place = {"size": "nano", "context": 8, "start": "bf16", "rungs": [{"precision": "bf16"}]}
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"start": "bf16", "rungs": [{"precision": "bf16"}]},
+        {"asides": [{"after": "bf16", "checkpoint": [1]}]},
+    ],
+)
+def test_start_is_of_the_ladders_rungs_alone_and_asides_of_ones_own(device, own, make_config):
+    place = {"size": "nano", "context": 8, **own}
     with pytest.raises(ConfigError, match=r"ladder\.places"):
         make_config(ladder={"places": {device: [place]}})

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from stepscope.model.precisions import fp8
+from stepscope.model.precisions import fp8, fp8_rowwise
 from stepscope.model.shape import ModelShape
 from stepscope.model.transformer import Linear, build_model
 
@@ -34,11 +34,12 @@ def test_zeros_stay_zeros():
     assert (low.float() == 0).all() and math.isfinite(scale)
 
 
-def test_product_and_gradients_are_off_by_two_roundings_of_each_factor():
+@pytest.mark.parametrize("scaled, of_gradient", [(fp8, E5M2_UNIT), (fp8_rowwise, E4M3_UNIT)])
+def test_product_and_gradients_are_off_by_two_roundings_of_each_factor(scaled, of_gradient):
     torch.manual_seed(0)
     x = torch.randn(8, 32, 64, requires_grad=True)
     weight = (torch.randn(96, 64) / 8).requires_grad_()
-    y = fp8.linear(x, weight)
+    y = scaled.linear(x, weight)
     gradient = torch.randn(8, 32, 96)
     y.backward(gradient.to(y.dtype))
     rows, exact_weight = x.detach().double().flatten(0, 1), weight.detach().double()
@@ -47,8 +48,8 @@ def test_product_and_gradients_are_off_by_two_roundings_of_each_factor():
     # off by as much: a relative error of the whole matrix of sqrt(2/3) u for two factors of unit u.
     for got, exact, unit in (
         (y.flatten(0, 1), rows @ exact_weight.T, E4M3_UNIT),
-        (x.grad.flatten(0, 1), exact_gradient @ exact_weight, E5M2_UNIT),
-        (weight.grad, exact_gradient.T @ rows, E5M2_UNIT),
+        (x.grad.flatten(0, 1), exact_gradient @ exact_weight, of_gradient),
+        (weight.grad, exact_gradient.T @ rows, of_gradient),
     ):
         error = (got.double() - exact).norm() / exact.norm()
         bound = math.hypot(unit, E4M3_UNIT) / math.sqrt(3)
@@ -56,11 +57,25 @@ def test_product_and_gradients_are_off_by_two_roundings_of_each_factor():
     assert y.dtype == torch.bfloat16 and x.grad.dtype == weight.grad.dtype == torch.float32
 
 
-def test_only_the_blocks_layers_are_converted():
+def test_a_large_row_coarsens_itself_alone():
+    """Rows of 1 beside one of 2^24: divided by its largest magnitude, the tensor loses them (e4m3
+    reaches down to 2^-9 and up to 448); each divided by its own, all come back as they were."""
+    x = torch.ones(16, 16)
+    x[3] = 2.0**24
+    weight = torch.eye(16)
+    lost = fp8.linear(x, weight)
+    kept = fp8_rowwise.linear(x, weight)
+    assert torch.equal(kept.float(), x) and (lost[:3] == 0).all()
+    # the same of the columns that the weight's gradient is summed along: x^T, each row by itself
+    assert torch.equal(fp8_rowwise.product(x, x.t().contiguous().t()).float(), x @ x.t())
+
+
+@pytest.mark.parametrize("scaled", [fp8, fp8_rowwise])
+def test_only_the_blocks_layers_are_converted(scaled):
     model = build_model(SHAPE, 16, "naive", "cpu", seed=0)
-    fp8.convert(model.blocks)
+    scaled.convert(model.blocks)
     layers = [each for each in model.modules() if isinstance(each, Linear)]
-    assert [each.product is fp8.linear for each in layers] == [True] * 5 * SHAPE.num_layers + [
+    assert [each.product is scaled.linear for each in layers] == [True] * 5 * SHAPE.num_layers + [
         False
     ]
 

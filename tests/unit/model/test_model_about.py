@@ -49,7 +49,9 @@ def test_reading_imports_neither_torch_nor_a_value(run_python):
 
 
 def test_the_widest_precision_comes_first():
-    assert list(FORMATS) == list(PRECISIONS) == ["fp32", "tf32", "bf16", "fp16", "fp8"]
+    assert (
+        list(FORMATS) == list(PRECISIONS) == ["fp32", "tf32", "bf16", "fp16", "fp8", "fp8_rowwise"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -78,4 +80,7 @@ def test_an_optimizer_that_the_closed_form_does_not_know_is_an_error(optimizers)
 
 def test_what_the_closed_form_knows():
     assert all(Setup(SHAPE, 1, 32, optimizer=name).is_known for name in ("own", "torch", "fused"))
-    assert [name for name in FORMATS if not Setup(SHAPE, 1, 32, name).is_known] == ["fp8"]
+    assert [name for name in FORMATS if not Setup(SHAPE, 1, 32, name).is_known] == [
+        "fp8",
+        "fp8_rowwise",
+    ]

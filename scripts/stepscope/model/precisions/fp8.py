@@ -9,6 +9,8 @@ want the inner dimension contiguous in both factors: transposes and casts are wr
 for a compiler to fuse with what comes before them.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -56,17 +58,17 @@ def unsupported(shape: ModelShape, tokens: int) -> str | None:
     return f"fp8 needs multiples of {MULTIPLE}; {wrong} is {sizes[wrong]:,}" if wrong else None
 
 
-def convert(blocks: nn.Module) -> None:
-    """Have all linear layers of the blocks multiply in fp8."""
-    for layer in blocks.modules():
-        if isinstance(layer, Linear):
-            layer.product = linear
-
-
 def linear(x: Tensor, weight: Tensor) -> Tensor:
     """x W^T in bf16, of products in fp8. x: (..., d_in); weight: (d_out, d_in), fp32, as its
     gradient is."""
     return _Fp8Linear.apply(x.flatten(0, -2), weight).unflatten(0, x.shape[:-1])
+
+
+def convert(blocks: nn.Module, product: Callable[[Tensor, Tensor], Tensor] = linear) -> None:
+    """Have all linear layers of the blocks multiply so."""
+    for layer in blocks.modules():
+        if isinstance(layer, Linear):
+            layer.product = product
 
 
 class _Fp8Linear(torch.autograd.Function):
@@ -87,10 +89,13 @@ class _Fp8Linear(torch.autograd.Function):
         return of_x.to(ctx.dtype), of_weight
 
 
-def quantized(x: Tensor, dtype: torch.dtype = FORWARD) -> tuple[Tensor, Tensor]:
+def quantized(
+    x: Tensor, dtype: torch.dtype = FORWARD, is_rowwise: bool = False
+) -> tuple[Tensor, Tensor]:
     """(x / scale rounded to the format, scale), the scale such that the largest magnitude is the
-    format's largest."""
-    scale = (x.abs().amax().float() / torch.finfo(dtype).max).clamp(min=LEAST)
+    format's largest: of x, or of each of its rows: (rows, 1)."""
+    largest = x.abs().amax(-1, keepdim=True) if is_rowwise else x.abs().amax()
+    scale = (largest.float() / torch.finfo(dtype).max).clamp(min=LEAST)
     # What rounding lifts above the largest rounds back to it.
     return (x.float() * (1 / scale)).to(dtype), scale
 

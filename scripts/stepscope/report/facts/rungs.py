@@ -142,6 +142,7 @@ class Rung:
     tokens = _series("tokens_per_second")
     mfu = _series("mfu")
     mfu_causal = _series("mfu_causal")
+    mfu_narrow = _series("mfu_narrow")
     energy = _series("energy_token")
     reserved = _series("peak_reserved")
     allocated = _series("peak_allocated")

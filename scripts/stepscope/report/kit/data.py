@@ -12,7 +12,8 @@ from stepscope.report.kit.quantity import Maybe, Quantity, within
 from stepscope.results.schema import NUMBER, TABLES, TEXT
 from stepscope.results.tables import Tables
 
-SHARES = ("share_of_ceiling", "mfu", "mfu_causal")  # quantities that are printed as percent
+# quantities that are printed as percent
+SHARES = ("share_of_ceiling", "mfu", "mfu_causal", "mfu_narrow")
 Row = dict[Any, Any]  # of a table: column → text, number or flag, as the schema says
 Made = TypeVar("Made")
 
