@@ -12,7 +12,6 @@ from stepscope.report.facts import (
     attention,
     inside,
     kernels,
-    ladder,
     memory,
     method,
     page_one,
