@@ -322,8 +322,8 @@ def test_formats(gpu):
     assert (found.stuck["sum"].value, found.stuck["last_change"].value) == (4.0, 350)
     assert found.stuck["off"].value == approx(-0.6)
     norm = found.find("LayerNorm", precision.WHOLE, "bf16")
-    assert norm.error.value == approx(0.006) and norm.breaks is None
-    assert found.find("LayerNorm", precision.WHOLE, "fp16").breaks.value == 256
+    assert norm["error"].value == approx(0.006) and norm["breaks"] is None
+    assert found.find("LayerNorm", precision.WHOLE, "fp16")["breaks"].value == 256
 
 
 def test_cells_that_ran_at_a_time_are_counted():
