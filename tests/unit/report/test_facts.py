@@ -184,23 +184,15 @@ def test_page_one_tells_of_the_largest_place(gpu):
 
 
 def test_does_this_apply_to_me(gpu):
-    rows = {(row.last.place.size, row.contexts): row for row in page_one.facts(gpu).applies}
+    found = page_one.facts(gpu).applies
+    rows = {(row["last"].place.size, row["contexts"]): row for row in found}
     assert set(rows) == {("little", "256"), ("big", "256"), ("big", "1,024")}
-    little, short, long = rows["little", "256"], rows["big", "256"], rows["big", "1,024"]
-    assert (little.last.limits, little.change, little.saves) == (
-        "launches",
-        "CUDA graphs",
-        "75 to 97",
-    )
-    assert (short.last.limits, short.change, short.saves) == (
-        "GPU",
-        "fused AdamW",
-        "5",
-    )  # 11 ms of bytes, of scores 0.9
-    assert (long.change, long.saves) == (
-        "fused attention (SDPA)",
-        "20",
-    )  # by its ladder, not by bytes
+    told = {key: (row["last"].limits, row["change"], row["saves"]) for key, row in rows.items()}
+    assert told["little", "256"] == ("launches", "CUDA graphs", "75 to 97")
+    # 11 ms of bytes, of scores 0.9
+    assert told["big", "256"] == ("GPU", "fused AdamW", "5")
+    # by its ladder, not by bytes
+    assert told["big", "1,024"] == ("GPU", "fused attention (SDPA)", "20")
 
 
 def test_phases_beside_their_bytes(gpu):

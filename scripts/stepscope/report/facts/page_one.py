@@ -127,7 +127,7 @@ class PageOne(Chapter):
         return remembering.facts(self.data)
 
     @cached_property
-    def applies(self) -> list[applies.Applies]:
+    def applies(self) -> list[Row]:
         """Other places, on a GPU."""
         return applies.rows(self.data) if self.machine.is_gpu else []
 
