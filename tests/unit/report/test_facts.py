@@ -413,3 +413,13 @@ def test_machines_meet_where_they_ran_the_same(folders):
     found = side_by_side.facts(Data(folders["both"], made_up.GPU))
     assert picked(found.machines, "name") == ["Accelerator <A>", "Processor B"]
     assert found.places == []  # no place of one ran on the other
+
+
+def test_a_torch_that_is_not_the_pinned_one_is_told(monkeypatch, tmp_path):
+    monkeypatch.setattr(method, "REQUIREMENTS", tmp_path / "requirements.txt")
+    method.REQUIREMENTS.write_text("-r others.txt\ntorch==2.13.0   # why\n")
+    cell = dict.fromkeys(method.VERSIONS, "")
+    (same,) = method.versions([cell | {"torch": "2.13.0+cpu"}])
+    other, driver = method.versions([cell | {"torch": "2.13.0.1", "driver": "580"}])
+    assert (str(same), str(driver)) == ("PyTorch 2.13.0+cpu", "driver 580")
+    assert "2.13.0.1" in str(other) and "(2.13.0 is" in str(other)

@@ -1,8 +1,10 @@
 """How it was measured: counts, versions, dates, clocks, and what is missing."""
 
 import math
+import re
 from collections.abc import Iterable
 from datetime import datetime
+from pathlib import Path
 
 from stepscope.report.facts import profile
 from stepscope.report.facts.machine import Chapter, measured_rate, place
@@ -16,6 +18,8 @@ SECOND = 1.0  # to which starts are known
 MOST = 12  # cells that are named one by one
 USELESS = "of no use"  # the state of a cell that was measured, and whose files are refused
 COMMIT = 12  # characters of a commit that tell
+# pins the versions that the project asks for
+REQUIREMENTS = Path(__file__).resolve().parents[4] / "requirements.txt"
 VERSIONS = {"torch": "PyTorch", "triton": "Triton", "python": "Python", "driver": "driver"}
 
 
@@ -150,12 +154,17 @@ def at_once(cells: list[Row]) -> Maybe:
 
 
 def versions(cells: list[Row]) -> list[Name]:
-    """Of PyTorch and what is below it, all that cells name."""
+    """Of PyTorch and what is below it, all that cells name; with the pinned one where a cell ran
+    with another."""
+    pinned = dict(re.findall(r"^(\w+)==([\w.]+)", REQUIREMENTS.read_text(), re.MULTILINE))
     found = []
     for column, label in VERSIONS.items():
         named = names(row[column] for row in cells)
+        asked = pinned.get(column)
+        others = [name for name in named if asked and name.partition("+")[0] != asked]
+        said = f" ({asked} is pinned)" if others else ""
         if named:
-            found.append(Name(f"{label} {', '.join(named)}"))
+            found.append(Name(f"{label} {', '.join(named)}{said}"))
     return found
 
 
