@@ -263,8 +263,9 @@ def test_attention_moves_what_its_code_says(gpu):
         found, arithmetic=flop / 500e12, naive_predicted=flop / 500e12 + 38 * 8 * 2048**2 / 4e12
     )
     assert found.kept_gap.value == approx(0) or abs(found.kept_gap.value) < 1e-9
-    assert (found.best.name, found.second.name, found.verdict) == ("sdpa-cudnn", "triton", "faster")
-    assert found.best.gain.value == approx(40) and found.growth.value == approx(
+    names = [found.forward[which].name for which in ("first", "second")]
+    assert (*names, found.forward["verdict"]) == ("sdpa-cudnn", "triton", "faster")
+    assert found.forward["first"].gain.value == approx(40) and found.growth.value == approx(
         found.scores_growth.value
     )
     assert found.oom_length.value == 4096
