@@ -193,10 +193,11 @@ def _fastest(data: Data, ways: list[Way], direction: str) -> Row:
     names = [str(way.name) for way in (first, second) if way]
     where = {"cell": first.cell, "length": first.length.value} if first else {}
     pair = first_of(data.dicts("comparisons", a=names, b=names, direction=direction, **where))
+    slow, quick = (getattr(way, direction, None) for way in (second, first))
     return {
         "first": first,
         "second": second,
-        "ratio": over(*(getattr(way, direction, None) for way in (second, first))),
+        "ratio": over(slow, quick),
         "verdict": pair["verdict"] if pair else "",
     }
 
