@@ -112,7 +112,8 @@ def write_site(request: Request) -> list[Path]:
 
 
 def facts_of(data: Data) -> dict[str, object]:
-    """Chapter → its facts, of those that have any. Steps of one's own are told of in theirs."""
+    """Chapter → its facts, of those that have any. Steps of one's own are told of in theirs.
+    Without a page one results come first, and the model last."""
     found = {}
     data = data.seen(own_steps=False)
     for name in CHAPTERS:
@@ -120,6 +121,8 @@ def facts_of(data: Data) -> dict[str, object]:
         facts = module.facts(data)
         if facts is not None:
             found[name] = facts
+    if "page_one" not in found and "setup" in found:
+        found["setup"] = found.pop("setup")
     return found
 
 

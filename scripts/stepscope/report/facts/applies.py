@@ -1,24 +1,38 @@
 """Does this apply to me: what limits every plain timed step, and which change helps it first."""
 
 from stepscope.report.facts.ladders import Ladder, ladder_at
-from stepscope.report.facts.machine import Place
 from stepscope.report.facts.timed import Timed, in_bf16
-from stepscope.report.kit.data import Data, Row, grouped
+from stepscope.report.kit.data import Data, Row
 from stepscope.report.kit.named import Name
-from stepscope.report.kit.quantity import Maybe, minus, value_of
+from stepscope.report.kit.quantity import Maybe, minus, over, value_of
 from stepscope.results.option_labels import LABELS
+
+ALIKE = 0.1  # shares of a step that are no further apart are as good as one
+WHAT = ("size", "limited", "change")
 
 
 def rows(data: Data) -> list[Row]:
-    """Every plain timed step in bf16, neighbours of a size with the same limit and first change
-    joined.
+    """Every plain timed step in bf16, neighbours of a size joined that have the same limit, first
+    change and, as far as their ranges tell, share that it saves.
 
     last: the step of the longest context. contexts: from the shortest to it. change: what won most
     or should; saves: percent of the step, from the least to the most.
     """
     steps = sorted(in_bf16(data), key=lambda each: each.place.weight)
-    judged = [row for row in map(_judged, steps) if row["saved"]]
-    return list(map(_joined, grouped(judged, "size", "limited", "change").values()))
+    groups: list[list[Row]] = []
+    for row in map(_judged, steps):
+        if groups and row["saved"] and _is_alike(groups[-1][0], row):
+            groups[-1].append(row)
+        elif row["saved"]:
+            groups.append([row])
+    return list(map(_joined, groups))
+
+
+def _is_alike(one: Row, other: Row) -> bool:
+    """Whether a row can hold both."""
+    both = [one["saved"], other["saved"]]
+    apart = max(map(min, both)) - min(map(max, both))
+    return apart < ALIKE and all(one[name] == other[name] for name in WHAT)
 
 
 def _joined(group: list[Row]) -> Row:
@@ -41,12 +55,12 @@ def _span(first: int, last: int) -> str:
 def _judged(step: Timed) -> Row:
     """change: the kind of what won most or should; saved: what that saves of the step, at least and
     at most; empty where that is nothing, or not known."""
-    where, clock = step.place, value_of(step.step)
+    where = step.place
     ladder = ladder_at(where.data, where)
     change, saved = "graphs", _idle([step.step, ladder.plain.step if ladder else None], step.gpu)
     if step.limits != "launches":
-        change, seconds = _best(ladder, where)
-        saved = [seconds / clock] if seconds > 0 and clock else []
+        change, share = _best(ladder, step)
+        saved = [share] if share > 0 else []
     same = {"size": where.size, "limited": step.limited}
     return same | {"timed": step, "change": change, "saved": saved}
 
@@ -62,12 +76,14 @@ def _idle(clocks: list[Maybe], alone: Maybe) -> list[float]:
     return [max(1 - alone.value / min(ends), 0.0), 1 - alone.value / max(ends)]
 
 
-def _best(ladder: Ladder | None, where: Place) -> tuple[str, float]:
-    """The change that won most in the ladder at the place, else the one that spares the bytes of
-    most time, and its seconds."""
+def _best(ladder: Ladder | None, step: Timed) -> tuple[str, float]:
+    """The change that won most in the ladder at the place, of its own first step, which was timed
+    beside it; else the one that spares the bytes of most time. And what it saves, as a share."""
+    where, whole = step.place, step.step
     optimizer = minus(where.optimizer_written, where.optimizer_fused)
     saved = {"sdpa": where.scores, "fused": optimizer}
     if ladder and ladder.gains and not ladder.is_starved:
         saved = {rung.kind: ladder.beyond(rung) for rung in ladder.gains}
+        whole = ladder.plain.step
     change = max(saved, key=lambda name: value_of(saved[name]))
-    return change, value_of(saved[change])
+    return change, value_of(over(saved[change], whole))
