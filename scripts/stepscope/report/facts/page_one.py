@@ -154,7 +154,7 @@ class PageOne(Chapter):
         }
 
     @cached_property
-    def most(self) -> climbing.Reach | None:
+    def most(self) -> Rung | None:
         """The rung of the most tokens a second at a larger batch."""
         climbed = climbing.facts(self.data)
         return climbed.most if climbed else None
