@@ -190,7 +190,7 @@ def copy_of_project(folder: Path) -> Path:
     leave = shutil.ignore_patterns("example", "__pycache__")
     for part in ("rules", "scripts", "envs", "profiles", "report"):
         shutil.copytree(ROOT / part, folder / part, ignore=leave)
-    for file in ("Snakefile", "config.yaml"):
+    for file in ("Snakefile", "config.yaml", "requirements.txt"):
         shutil.copy2(ROOT / file, folder / file)
     (folder / "tiny.yaml").write_text(json.dumps(GRID))
     return folder

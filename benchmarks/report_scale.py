@@ -73,7 +73,7 @@ def multiplied(tables: Path, cells: int, out: Path) -> Path:
     times = max(1, round(cells / len(source["cells"])))
     out.mkdir()
     for name, table in TABLES.items():
-        frame = source[name][table.names]
+        frame = source[name][[*table.columns]]
         if not {"cell", "machine"} <= set(frame) or name in (
             "timeline",
             "memory_timeline",
@@ -86,7 +86,7 @@ def multiplied(tables: Path, cells: int, out: Path) -> Path:
             copy = frame.assign(cell=frame["cell"] + f"/copy={at}" if at else frame["cell"])
             if "size" in copy and at:
                 copy["size"] = copy["size"] + f"-{at}"
-            for column in (each.name for each in table.columns if each.kind == NUMBER):
+            for column in (each.name for each in table.columns.values() if each.kind == NUMBER):
                 jitter = 1 + 1e-3 * random.standard_normal(len(copy))
                 copy[column] = np.where(copy[column] % 1 == 0, copy[column], copy[column] * jitter)
             copies.append(copy)

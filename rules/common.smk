@@ -4,6 +4,7 @@
 import functools
 import hashlib
 import json
+import re
 import shlex
 
 from stepscope.axes import BUILT
@@ -16,7 +17,7 @@ from stepscope.config.registry import Registry
 from stepscope.config.run import in_memory, measuring, unready, unusable
 from stepscope.config.studies import STUDIES
 from stepscope.files import write_whole
-from stepscope.machine import identity
+from stepscope.machine import identity, labels
 
 refused = unusable(str(PROJECT)) or unusable(sys.executable)
 if refused := refused or unready(Path.cwd()):
@@ -31,7 +32,6 @@ try:
         MACHINES = hardware.hardware_of(config)
         environment = PROJECT / "envs/measure.yaml" if CONDA else None
         CELLS = Registry(config, MACHINES, STUDIES, environment=environment)
-        CELLS.check_results()
     WRONG.tell()
 except (ConfigError, identity.MachineError) as error:
     sys.exit(str(error))
@@ -45,7 +45,13 @@ os.environ.setdefault("STEPSCOPE_COMMAND", shlex.join(["snakemake", *measuring(s
 # The plan is copied by a shell block: a `run` block would be another Snakemake, which goes on when
 # this one is killed.
 os.environ.update(STEPSCOPE_PLAN=in_memory(CELLS.plan))
+labels.tell(MACHINES)
 LABELS = [one.label for one in MACHINES]
+# What a rule names of resources: a key that no machine has would hide what the user's own profile
+# sets for it.
+ASKED = {"gpu", "minutes", "runtime"}.union(
+    *(["mem_mb", *one.asked] for one in MACHINES if one.by_jobs)
+)
 HERE = next((one for one in MACHINES if one.here), None)
 
 
@@ -55,7 +61,7 @@ if idle := CELLS.idle_models():
 
 
 wildcard_constraints:
-    hardware=hardware.measured_pattern(MACHINES),
+    hardware="|".join(re.escape(one.label) for one in MACHINES if one.measured) or "-",
     context=r"\d+",
     precision="|".join([*PRECISIONS, BUILT]),
     options=r"(/[a-z_]+=[A-Za-z0-9._-]+)*",
@@ -95,7 +101,7 @@ def asked(key):
         machine, size = CELLS.machines[wildcards.hardware], wildcards.get("size")
         options = [part.partition("=") for part in (wildcards.get("options") or "").split("/")]
         devices = next((int(value) for name, _, value in options if name == "devices"), 1)
-        return hardware.job_resources(machine, config, study, size, devices)[key]
+        return hardware.job_resources(machine, config, study, size, devices).get(key)
 
     return of_wildcards
 
@@ -134,7 +140,7 @@ def code_of(program, *packages):
         ".".join(path.relative_to(PROJECT / "scripts").with_suffix("").parts) for path in files
     ]
     return CELLS.sources.digest(
-        f"{program}.py", [name for name in modules if not name.endswith("__init__")]
+        f"{program}.py", tuple(name for name in modules if not name.endswith("__init__"))
     )
 
 
@@ -163,9 +169,8 @@ def data_of_results():
 def compared_with(wildcards):
     """The results folder that `compare` sets ours beside; ends the run where the configuration
     names none."""
-    if refused := hardware.wrong_baseline(config, compares=True, reports=False):
-        sys.exit(refused)
-    return config["baseline"]
+    complaint = "config key baseline: compare needs a results folder; give --config baseline=PATH"
+    return config["baseline"] or sys.exit(complaint)
 
 
 def write_plan(path, log):

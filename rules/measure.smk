@@ -20,7 +20,7 @@ rule measure:
     conda:
         "../envs/measure.yaml"
     resources:
-        **{key: asked(key) for key in hardware.asked_of_any(MACHINES)},
+        **{key: asked(key) for key in ASKED},
     shell:
         r"""
         STEPSCOPE_STARTER=$PPID exec python3 "$STEPSCOPE"/run_cell.py {wildcards.hardware} \

@@ -1,8 +1,7 @@
 # What holds for a run as a whole: that it is alone in its folder, and what it says at its end.
 # Makes no files but what its jobs read of the machines.
-from stepscope.config.run import end_from_a_thread, forget, speak_briefly, speak_safely
-from stepscope.config.run import unwritable
-from stepscope.machine import arrival, slurm
+from stepscope.config.run import end_from_a_thread, forget, speak_safely, unwritable
+from stepscope.machine import slurm
 from stepscope.machine.locks import lock_run, unlockable
 from stepscope.recordings.text import last_error
 
@@ -50,12 +49,10 @@ onstart:
         sys.exit(1)
     end_from_a_thread()
     forget(records_of(whole_or_forced(workflow.dag.jobs)))
-    arrival.write(MACHINES)
     plan = Path("results/plan.json")
     # It may have been copied here without Snakemake's notes, which would tell that it is another.
     if plan.exists() and plan.read_bytes() != CELLS.plan.encode():
         write_plan(plan, "results/plan.log")
-    speak_briefly()
 
 
 onsuccess:

@@ -82,7 +82,7 @@ def main() -> None:
                 " samples_are_series in its row of config/studies.py, or have results/writing.py"
                 " make a table of its records"
             )
-    except (cells.PlanError, published.PublishedError, writing.Undeclared) as error:
+    except (cells.PlanError, published.PublishedError) as error:
         sys.exit(f"error: {error}")
     print(*(f"WARNING: {warning}" for warning in warnings), sep="\n", end="\n" * bool(warnings))
     with files.or_one_line(given.out):

@@ -33,7 +33,6 @@ def main() -> None:
                 given.traces,
                 lambda: analysed(paths, given),
                 lambda tables: page_of(tables, given),
-                "summary.md",
                 TraceError,
             )
     except TraceError as error:  # a file that is missing, or cannot be exported
@@ -88,7 +87,7 @@ def arguments() -> argparse.Namespace:
         "--layers",
         type=int,
         metavar="N",
-        help="blocks of the model (default: found from its attention ranges)",
+        help="blocks of the model: kernels.csv then says what runs in each",
     )
     add_out(flags)
     add_limits(flags)

@@ -2,7 +2,7 @@
 without a browser.
 
 Works on what torch.cuda.memory._dump_snapshot writes, of any program; torch need not be installed,
-and nothing in the file is run. Prints a summary, and writes it as summary.txt, a CSV a table and,
+and nothing in the file is run. Prints a summary, and writes it as summary.md, a CSV a table and,
 where matplotlib is there, memory.svg: what is active over time. A known.json beside the snapshot,
 as StepScope's memory study writes it, gives phases, parts of the model and categories; without it
 they come from annotations and stacks. Of two snapshots the first one is compared with the second:
@@ -27,7 +27,6 @@ def main() -> None:
         given.snapshots,
         lambda: analysed(given),
         lambda tables: drawn(tables, given),
-        "summary.txt",
         SnapshotError,
     )
 
@@ -63,11 +62,12 @@ def arguments() -> argparse.Namespace:
 def analysed(given: argparse.Namespace) -> tuple[dict[str, Tables], str]:
     """(folder below --out → its tables, the summary)."""
     found = [analysis.analyse_file(path, given.known) for path in given.snapshots]
+    named = [path.name for path in given.snapshots]
     if len(found) == 1:
-        return {"": found[0]}, summary.text(found[0])
-    both = comparison.compared(*found)
-    folders = dict(zip(SIDES, found, strict=True))
-    return {"": {"compared": both}, **folders}, summary.compared(both)
+        return {"": found[0]}, summary.markdown(found[0], f"Snapshot {named[0]}")
+    both = {"compared": comparison.compared(*found)}
+    title = f"{named[0]} (before) and {named[1]} (after)"
+    return {"": both, **dict(zip(SIDES, found, strict=True))}, summary.markdown(both, title)
 
 
 def drawn(tables: Tables, given: argparse.Namespace) -> Contents:

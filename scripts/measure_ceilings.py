@@ -24,7 +24,7 @@ def main() -> None:
         from stepscope.measure.found import rows_of
 
         found = running.in_processes(ceilings.measure)
-        running.finish(found, list(ceilings.KINDS))
+        running.finish(found)
         for kind in ceilings.KINDS:
             times = [
                 row["seconds"]
@@ -32,10 +32,7 @@ def main() -> None:
                 if row["kind"] == kind and not row["warmup"]
             ]
             if times:
-                rate, unit = ceilings.rate_of(running.spec, min(times))
-                scaled = {"FLOP/s": f"{rate / 1e12:.4g} TFLOP/s"}
-                scaled["B/s"] = f"{rate / 1e9:.4g} GB/s read and written"
-                print(f"{kind}: {scaled[unit]}")
+                print(f"{kind}: {ceilings.said(running.spec, min(times))}")
 
 
 def parse(words: list[str]) -> tuple[dict, Settings]:

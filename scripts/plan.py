@@ -71,8 +71,8 @@ def main() -> None:
             cells: list[Cell] = []
             for study in STUDIES:
                 cells += study.cells(config, one)
-            memory = capacity(one.device) if one.here else None
-            show("\n".join([one.label, *lines(cells, memory or math.inf)]))
+            memory = capacity(one.device) if one.here else math.inf
+            show("\n".join([one.label, *lines(cells, memory)]))
     except (ConfigError, MachineError, OSError) as error:
         sys.exit(str(error))
 

@@ -37,12 +37,7 @@ def main() -> None:
 
         tool, first = _tool(spec), None
         reason = unsupported(spec) or (nsys.missing(device) if tool == "nsys" else None)
-        trace: dict[str, object] = {
-            "profiler": tool,
-            "version": None,
-            "file": None,
-            "attempts": [],
-        }
+        trace: dict[str, str | None] = {"profiler": tool, "version": None, "file": None}
         if reason:
             found = Found()
             refused = Outcome("unsupported", reason)
@@ -66,8 +61,7 @@ def main() -> None:
             of_first, steady = 1000 * part["first_seconds"], 1000 * part["steady_seconds"]
             print(f"{part['part']:<28}{of_first:>12,.1f} ms{steady:>12,.1f} ms")
         more = {"trace": trace} | ({"first": first} if first else {})
-        versions = {tool: trace["version"]} if tool == "nsys" else None
-        running.finish([found], [profiled_steps.NAME], more, versions)
+        running.finish([found], more)
 
 
 def _tool(spec: dict) -> str:

@@ -25,7 +25,7 @@ from pathlib import Path
 from stepscope.config.grid import command_of, words_of
 from stepscope.config.run import KEPT
 from stepscope.config.studies import BY_NAME
-from stepscope.machine import arrival, gpus, identity, locks, process
+from stepscope.machine import gpus, identity, labels, locks, process
 
 SCRIPTS = Path(__file__).resolve().parent
 
@@ -51,7 +51,7 @@ def main() -> None:
         python, environment = prepared(given.label, spec)
         print("$", command_of(program, spec), flush=True)
         environment = os.environ | environment | {STARTER: str(os.getpid())}
-        if failed := process.run_shown([python, *words], environment):
+        if failed := process.run_logged([python, *words], environment):
             sys.exit(failed if failed > 0 else 128 - failed)
     take(kept, given.out)
 
@@ -91,20 +91,19 @@ def is_finished(kept: Path, spec: dict, code: str, machine: dict | None) -> bool
 def prepared(label: str, spec: dict) -> tuple[str, dict[str, str]]:
     """(the interpreter that measures, what changes in its environment); ends the program where it
     cannot."""
+    machine = labels.told(label)
     try:
-        expected = arrival.read(label)
-        visible = gpus.visible_gpus() if spec["device"] == "cuda" else []
-        name = visible[0].name if visible else None
-        arrival.check_type(expected, name, "SLURM_JOB_ID" in os.environ)
-    except (ValueError, identity.MachineError) as error:
+        machine.check_type()
+    except identity.MachineError as error:
         sys.exit(f"error: {error}")
+    visible = gpus.visible_gpus() if spec["device"] == "cuda" else []
     uuids, devices = gpus.alike(visible), spec.get("devices", 1)
     if len(uuids) < 2:
-        return expected.python or "python3", {}
+        return machine.python, {}
     # Several are the first ones, taken in their order: two programs cannot wait for each other.
     wanted = [uuids] if devices == 1 else [[uuid] for uuid in uuids[:devices]]
     taken = ",".join(locks.take_free_gpu(each) for each in wanted)
-    return expected.python or "python3", {"CUDA_VISIBLE_DEVICES": taken}
+    return machine.python, {"CUDA_VISIBLE_DEVICES": taken}
 
 
 def take(kept: Path, out: Path) -> None:

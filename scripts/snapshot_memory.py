@@ -31,11 +31,10 @@ def main() -> None:
         about: dict = {"baselines": found.baselines, "snapshot": None, "known": None}
         if found.snapshot:
             about |= {"snapshot": "snapshot.pickle", "known": "known.json"}
-            about |= {"recorded": found.recorded, "recorder": found.recorder.name}
             with (running.folder / "snapshot.pickle").open("wb") as file:
                 pickle.dump(found.snapshot, file)
             (running.folder / "known.json").write_text(json.dumps(found.known))
-        running.finish([found.found], [memory_steps.NAME], {"memory": about})
+        running.finish([found.found], {"memory": about})
 
 
 def parse(words: list[str]) -> tuple[dict, Settings]:

@@ -24,10 +24,7 @@ def main() -> None:
     with Measurement(studies.ATTENTION.file, *parse(sys.argv[1:])) as running:
         from stepscope.measure import attention
 
-        running.finish(
-            running.in_processes(attention.measure),
-            [one["name"] for one in running.spec["variants"]],
-        )
+        running.finish(running.in_processes(attention.measure))
 
 
 def parse(words: list[str]) -> tuple[dict, Settings]:

@@ -31,13 +31,13 @@ def main() -> None:
         from stepscope.measure import ladder
 
         found = running.in_processes(ladder.measure)
-        names = [variant["name"] for variant in running.spec["variants"]]
-        running.finish(found, names, {"checks": found[0].checks})
+        running.finish(found, {"checks": found[0].checks})
 
 
 def parse(words: list[str]) -> tuple[dict, Settings]:
     """Flags to the cell's spec, and what does not belong to it."""
-    keys = (*flags.MODEL, "variants", *flags.BUDGET)
+    of_model = [key for key in flags.MODEL if not key.startswith("step")]
+    keys = (*of_model, "variants", *flags.BUDGET)
     spec, settings, error = flags.read(__doc__, words, studies.LADDER, keys, steps=6, max_steps=30)
     if not spec["variants"]:
         device = spec["device"]

@@ -38,7 +38,7 @@ def main() -> None:
         from stepscope.parallel import measuring
 
         found, more = measuring.measure(running)
-        running.finish(found, [variant["name"] for variant in spec["variants"]], more)
+        running.finish(found, more)
         for rows in filter(None, more.get("tables", {}).values()):
             print(pd.DataFrame(rows).to_string(index=False, float_format="{:.4g}".format))
 

@@ -23,7 +23,7 @@ def main() -> None:
     with Measurement(studies.TIMING.file, *parse(sys.argv[1:])) as running:
         from stepscope.measure import timing
 
-        running.finish(running.in_processes(timing.measure), [timing.NAME])
+        running.finish(running.in_processes(timing.measure))
 
 
 def parse(words: list[str]) -> tuple[dict, Settings]:

@@ -34,7 +34,7 @@ def main() -> None:
 
         found = running.in_processes(learning.measure)
         more = learning.summary(found)
-        running.finish(found, [variant["name"] for variant in spec["variants"]], more)
+        running.finish(found, more)
         for row in more["tables"]["ends"]:
             print("  ".join(f"{key} {value}" for key, value in row.items()))
 

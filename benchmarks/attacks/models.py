@@ -1,5 +1,5 @@
 """Models of one's own that do what no model should, measured as a cell is: by a program of its own
-under stepscope.machine.process.run_shown."""
+under stepscope.machine.process.run_logged."""
 
 import json
 import math
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from stepscope.machine.process import STARTER, run_shown
+from stepscope.machine.process import STARTER, run_logged
 
 from attacks.cells import ROOT
 from attacks.trying import Attempt
@@ -161,12 +161,14 @@ def measure(program: str = "time_step", given: Sequence[str] = OF_MODEL) -> None
     """Measure the cell of net.py; of what the program says the refusal alone is said here."""
     words = [sys.executable, str(ROOT / f"scripts/{program}.py"), *given, *FLAGS.split()]
     words += ["--time-limit", str(MINUTES), "--out", "cell"]
-    shown = os.dup(1)
+    shown, errors = os.dup(1), os.dup(2)
     log = os.open("log.txt", os.O_WRONLY | os.O_CREAT)
     os.dup2(log, 1)
+    os.dup2(log, 2)
     own = {"STEPSCOPE_LOCKS": str(Path.cwd() / "locks"), STARTER: str(os.getpid())}
-    code = run_shown(words, os.environ | own)
+    code = run_logged(words, os.environ | own)
     os.dup2(shown, 1)
+    os.dup2(errors, 2)
     said = Path("log.txt").read_text(errors="replace")
     if "Traceback (most recent call last)" in said:
         print("Traceback: ", *said.splitlines()[-3:])

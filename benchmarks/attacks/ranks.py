@@ -135,16 +135,16 @@ def of_traces(work: Path, draw: random.Random) -> Attempt:
 
 def impossible(tables: Path) -> str:
     """A number in the tables of the study that nothing can have; empty where none is."""
-    for table in map(TABLES.get, MADE):
+    for name in MADE:
         found = pd.DataFrame()
         with contextlib.suppress(FileNotFoundError, pd.errors.EmptyDataError):
-            found = pd.read_csv(tables / f"{table.name}.csv", keep_default_na=False, na_values=[""])
-        for column in table.columns:
+            found = pd.read_csv(tables / f"{name}.csv", keep_default_na=False, na_values=[""])
+        for column in TABLES[name].columns.values():
             if column.kind != NUMBER or column.name not in found:
                 continue
             values = found[column.name].dropna()
             most = MOST[column.unit]
             least = -most if column.name in SIGNED else 0
             for value in values[~values.between(least, most)]:
-                return f"{table.name}.csv: {column.name} is {value}"
+                return f"{name}.csv: {column.name} is {value}"
     return cells.impossible_number(tables)

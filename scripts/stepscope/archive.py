@@ -3,40 +3,29 @@ snapshots."""
 
 import errno
 import zipfile
-from operator import itemgetter
 from pathlib import Path
 
 from stepscope.files import replacing
 
-# Folders of results/ that hold no cells, so that none of them is a machine's label.
-OTHER_FOLDERS = ("tables", "figures", "report", "slurm", "archive", "site", "ab", "compare")
-OTHER_FILES = (".json", ".log")  # what the names of files there end with
 
-
-def pack(results: Path, path: Path, label: str | None = None) -> int:
+def pack(results: Path, path: Path, label: str) -> int:
     """Write a machine's cells and the pages as a zip file; its content unzips as results/NAME.
-    Returns how many files.
-
-    Without a label those of all machines, which unzip as results. Raises FileNotFoundError where
-    there is no cell.
-    """
-    root = results / label if label else results
-    names: dict[Path, Path] = {}
+    Returns how many files. Raises FileNotFoundError where there is no cell."""
+    root = results / label
+    found: dict[Path, Path] = {}  # file → the folder that its name begins in
     for record in root.rglob("record.json"):
-        if record.relative_to(results).parts[0] not in OTHER_FOLDERS:
-            cell = record.parent
-            files = [record, *cell.glob("samples.csv"), *_below(cell / "analysis")]
-            names |= {file: file.relative_to(root) for file in files}
-    if not names:
+        for part in ("record.json", "samples.csv", "analysis/**/*"):
+            found |= dict.fromkeys(record.parent.glob(part), root)
+    if not found:
         raise FileNotFoundError(errno.ENOENT, "no cell with a record", str(root))
-    for folder in ("report", "tables"):
-        names |= {file: file.relative_to(results) for file in _below(results / folder)}
-    with replacing([path]) as [part], zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file, name in sorted(names.items(), key=itemgetter(1)):
-            archive.write(file, name)
-    return len(names)
-
-
-def _below(folder: Path) -> list[Path]:
-    """The files in a folder at any depth; none that is hidden, as Snakemake's time stamps are."""
-    return [file for file in folder.rglob("*") if file.is_file() and not file.name.startswith(".")]
+    for part in ("report/**/*", "tables/**/*"):
+        found |= dict.fromkeys(results.glob(part), results)
+    # none that is hidden, as Snakemake's time stamps are
+    files = [file for file in sorted(found) if file.is_file() and file.name[0] != "."]
+    with (
+        replacing([path]) as [growing],
+        zipfile.ZipFile(growing, "w", zipfile.ZIP_DEFLATED) as archive,
+    ):
+        for file in files:
+            archive.write(file, file.relative_to(found[file]))
+    return len(files)

@@ -36,21 +36,21 @@ MODES = {
     "step": Mode(("forward", "backward", "optimizer"), "step"),
 }
 
-# The plain step: all that a rung of a ladder can change, with the value that it starts from.
-PLAIN_STEP: dict[str, str | int] = {
-    "precision": "fp32",
+_PLAIN: dict[str, str | int] = {
     "attention": "naive",
     "compile": "none",
     "optimizer": "own",
     "loss": "own",
     "checkpoint": 0,  # all is kept
 }
+# The plain step: all that a rung of a ladder can change, with the value that it starts from.
+PLAIN_STEP = {"precision": "fp32", **_PLAIN}
 # In the place of a precision: a step of one's own is as its file builds it.
 BUILT = "built"
 # The value of an option that stands neither in a path nor in a spec. A precision always does.
 NEUTRAL: dict[str, str | int] = {
     "mode": "step",
-    **{name: value for name, value in PLAIN_STEP.items() if name != "precision"},
+    **_PLAIN,
     "key_value_heads": 0,  # as many as heads
     "window": 0,  # all positions before one
     "devices": 1,

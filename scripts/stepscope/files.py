@@ -4,6 +4,7 @@ of its content."""
 import contextlib
 import errno
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -69,26 +70,17 @@ def or_one_line(place: Path | None) -> Iterator[None]:
 def is_full(folder: Path) -> bool:
     """Whether next to nothing can be written to a folder any more."""
     try:
-        state = os.statvfs(folder)
+        return shutil.disk_usage(folder).free < LEAST_BYTES
     except OSError:
         return False
-    return state.f_bavail * state.f_frsize < LEAST_BYTES or (
-        state.f_files > 0 and state.f_favail == 0
-    )
 
 
 def complaint(error: OSError, place: Path | None) -> str:
     """One line that says which file, why, and what to do."""
-    name = error.filename or place
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return (
-            f"cannot write {name}: {error.strerror}; make room and run again, nothing that was"
-            " finished is lost"
-        )
-    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-        return (
-            f"cannot write {name}: {error.strerror}; make the folder writable, or choose another"
-            " with --directory"
-        )
     verb = "read" if error.errno == errno.ENOENT else "write"
-    return f"cannot {verb} {name}: {error.strerror or error}"
+    told = f"cannot {verb} {error.filename or place}: {error.strerror or error}"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return f"{told}; make room and run again, nothing that was finished is lost"
+    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return f"{told}; make the folder writable, or choose another with --directory"
+    return told

@@ -30,28 +30,21 @@ class Step:
     graph: Callable[[], object] | None = None
 
     def __post_init__(self) -> None:
-        """Raise TypeError or ValueError, in one line, for what cannot be a part of a step."""
-        for name, value in (("run", self.run), ("graph", self.graph)):
-            if not callable(value) and (name == "run" or value is not None):
-                raise TypeError(f"a step's {name} is {_kind(value)}; give a function")
-        if self.module is not None and _lacks(self.module, "named_parameters"):
-            raise TypeError(f"a step's module is {_kind(self.module)}; give a torch.nn.Module")
-        for each in self.optimizers:
-            if _lacks(each, "step"):
-                raise TypeError(f"a step's optimizer is {_kind(each)}; give one, or a list")
-        numbers = [] if self.flop is None else [self.flop]
-        match self.items:
-            case None:
-                pass
-            case (int() | float() as number, str()):
-                numbers.append(number)
-            case _:
-                raise TypeError(f'a step\'s items are {_kind(self.items)}; write (8192, "tokens")')
-        for number in numbers:
-            if not _is_positive(number):
-                told = f"a step's flop or items are {_kind(number)}"
-                wanted = f"a number above 0, {MOST:.0e} at most"
-                raise ValueError(f"{told}; give {wanted}, or leave out what is not known")
+        """Raise TypeError, in one line, for what cannot be a part of a step."""
+        number = f"a number above 0, {MOST:.0e} at most"
+        module, graph = self.module, self.graph
+        parts = {
+            "run": (callable(self.run), "a function"),
+            "graph": (graph is None or callable(graph), "a function"),
+            "module": (module is None or _has(module, "named_parameters"), "an nn.Module"),
+            "optimizer": (all(_has(each, "step") for each in self.optimizers), "one, or a list"),
+            "items": (self.items is None or _is_counted(self.items), '(8192, "tokens")'),
+            "flop": (self.flop is None or _is_positive(self.flop), number),
+        }
+        for name, (is_right, wanted) in parts.items():
+            if not is_right:
+                shown = " ".join(repr(getattr(self, name)).split())[:80]
+                raise TypeError(f"a step's {name} is {shown}; give {wanted}")
 
     @property
     def optimizers(self) -> list:
@@ -61,21 +54,21 @@ class Step:
         return [each for each in several if each is not None]
 
 
-def _lacks(value: object, method: str) -> bool:
-    """Whether it is no object that has a method."""
-    return isinstance(value, type) or not callable(getattr(value, method, None))
+def _has(value: object, method: str) -> bool:
+    """Whether it is an object that has a method."""
+    return not isinstance(value, type) and callable(getattr(value, method, None))
 
 
-def _kind(value: object) -> str:
-    """What it is, in a few words."""
-    return " ".join(repr(value).split())[:80]
+def _is_counted(items: object) -> bool:
+    match items:
+        case (number, str()):
+            return _is_positive(number)
+    return False
 
 
-def _is_positive(number: object) -> bool:
+def _is_positive(number: Any) -> bool:
     """Whether it is a number above 0, and none that no step reaches."""
-    if not isinstance(number, int | float) or isinstance(number, bool):
-        return False
-    return 0 < number <= MOST
+    return isinstance(number, int | float) and 0 < number <= MOST
 
 
 _NOTHING = nullcontext()
@@ -90,12 +83,12 @@ def phase(name: str) -> AbstractContextManager:
     Phases of one name add up; within each other the inner one counts; the rest is `rest`. Raises
     ValueError for what is no name, or that of something else.
     """
-    if not isinstance(name, str) or not name.strip() or not name.isprintable():
-        raise ValueError(f"phase({name!r}): name it by a word or two, as phase('forward')")
-    if name in _NOT_PHASES:
-        raise ValueError(f"phase({name!r}): that is all phases together, or what lies outside")
-    if len(name) > MOST_LETTERS:
-        raise ValueError(f"phase({name[:20]!r}...): use at most {MOST_LETTERS} letters")
+    is_name = isinstance(name, str) and name.strip() and name.isprintable()
+    if not is_name or len(name) > MOST_LETTERS or name in _NOT_PHASES:
+        raise ValueError(
+            f"phase({name!r:.80}): name it by a word or two, as phase('forward'), of at most"
+            f" {MOST_LETTERS} letters and none of {', '.join(_NOT_PHASES)}"
+        )
     return _NOTHING if _around is None else _around(name)
 
 

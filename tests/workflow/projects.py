@@ -13,7 +13,7 @@ import yaml
 from common import ROOT
 
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
-PARTS = ("Snakefile", "rules", "scripts", "envs", "profiles", "report")
+PARTS = ("Snakefile", "rules", "scripts", "envs", "profiles", "report", "requirements.txt")
 POINT = {"size": ["alpha"], "context": [8], "precision": ["fp32"]}
 RUNNING = {"processes": {"cpu": 1}, "steps": {"cpu": {"min": 2, "max": 2, "seconds": 1}}}
 TINY = {

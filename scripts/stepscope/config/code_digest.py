@@ -7,14 +7,15 @@ that name it.
 """
 
 import ast
+import contextlib
 import functools
 import hashlib
+import importlib.util
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from stepscope.axes import IMPLEMENTATIONS, PLAIN_STEP, is_step, option
-from stepscope.machine.identity import PACKAGE as OF_PYTHON
 from stepscope.model.about import Attention
 from stepscope.model.chosen import call_of, module_of, names, said
 
@@ -59,7 +60,7 @@ WITH_EFFECT = (
     "stepscope.trace.nesting",  # what of a kernel lies beside them
 )
 
-Read = tuple[str, tuple[str, ...]]  # a file's source_digest(), and the names that it imports
+Read = tuple[str, set[str]]  # a file's tree_digest(), and the names that it imports
 
 # Fields of Python's syntax tree that do not change what a program does, or that not every version
 # has.
@@ -76,26 +77,26 @@ def counts(module: str) -> bool:
     return max(found, key=len, default=module) not in WITHOUT_EFFECT
 
 
-def modules_of(spec: dict) -> list[str]:
+def modules_of(spec: dict) -> tuple[str, ...]:
     """The modules that a cell loads by name, sorted: what its digest covers beside what its program
     imports.
 
     A model of one's own at neutral attention runs what it was written with, none of ours.
     """
     if is_step(spec):
-        return [OF_STEP]
+        return (OF_STEP,)
     found = {module_of(name, value) for name, value in _chosen(spec)}
     kinds = {"model": "own", "num_layers": "transformer"}
     found |= {f"{KINDS_OF_MODEL}.{kind}" for key, kind in kinds.items() if key in spec}
-    return sorted(found)
+    return tuple(sorted(found))
 
 
-def packages_of(spec: dict) -> tuple[str, ...]:
-    """Packages of Python whose kernels a cell, or a variant of it, runs where they are installed,
-    as identity() takes them: their versions count for it."""
+def packages_of(spec: dict) -> set[str]:
+    """Packages of Python whose kernels a cell, or a variant of it, runs where they are installed:
+    their versions count for it."""
     names = [name for option, name in _chosen(spec) if option == "attention"]
-    packages = [said("attention", name, Attention).package for name in names]
-    return tuple(OF_PYTHON + package for package in dict.fromkeys(packages) if package)
+    packages = {said("attention", name, Attention).package for name in names}
+    return {package for package in packages if package}
 
 
 def _chosen(spec: dict) -> Iterator[tuple[str, str]]:
@@ -119,25 +120,26 @@ def _chosen(spec: dict) -> Iterator[tuple[str, str]]:
 
 
 class Sources:
-    """The files of a scripts/ folder as parsed code; each is read once."""
+    """The files of a folder as parsed code; each is read once.
 
-    def __init__(self, scripts: Path = SCRIPTS):
-        self._scripts = scripts
+    package: the only one whose imports are followed; without it all that is in the folder is.
+    """
+
+    def __init__(self, folder: Path = SCRIPTS, package: str | None = PACKAGE):
+        self._folder = folder
+        self._package = package
         self._read = functools.cache(self._parsed)
         self._file_of = functools.cache(self._found)
-        self._digest = functools.cache(self._computed)
+        self.digest = functools.cache(self._digest)
 
-    def digest(self, program: str, by_name: Iterable[str] = (), measured: bool = False) -> str:
-        """Digest of `program` (a path relative to scripts/) with all its imports; hexadecimal, 16
+    def _digest(self, program: str, by_name: tuple[str, ...] = (), measured: bool = False) -> str:
+        """Digest of `program` (a path relative to the folder) with all its imports; hexadecimal, 16
         characters.
 
         by_name: modules that the program loads by name, so that no import statement shows them.
         measured: of the modules alone that can change a number. Raises FileNotFoundError for a
         program that is not there.
         """
-        return self._digest(program, tuple(by_name), measured)
-
-    def _computed(self, program: str, by_name: tuple[str, ...], measured: bool) -> str:
         total = hashlib.sha256()
         for name, path in sorted(self.modules(program, by_name).items()):
             if not measured or counts(name):
@@ -147,67 +149,66 @@ class Sources:
     def modules(self, program: str, by_name: Iterable[str] = ()) -> dict[str, Path]:
         """Module → file, for what `program` may load; the program itself stands under its file
         name."""
-        first = self._scripts / program
-        names = (*self._read(first)[1], *by_name)
-        return {first.name: first} | reached(names, self._file_of, self._read)
+        found = {program: self._folder / program}
+        waiting = [*self._read(found[program])[1], *by_name]
+        while waiting:
+            name = waiting.pop()
+            path = self._file_of(name)
+            if path is not None and name not in found:
+                found[name] = path
+                waiting += self._read(path)[1]
+        return found
+
+    def others(self, program: str) -> set[str]:
+        """The packages that `program` may load and that are not in the folder."""
+        modules = self.modules(program)
+        names = set().union(*(self._read(path)[1] for path in modules.values()))
+        return {_top(name) for name in names} - {_top(name) for name in modules}
 
     def _found(self, name: str) -> Path | None:
-        """File of a module or package of this library; None for anything else."""
-        return module_file(name, self._scripts) if name.partition(".")[0] == PACKAGE else None
+        """File of a module or package of the folder; None for anything else."""
+        if self._package not in (None, _top(name)):
+            return None
+        base = self._folder / Path(*name.split("."))
+        files = (base.with_suffix(".py"), base / "__init__.py")
+        return next((path for path in files if path.is_file()), None)
 
     def _parsed(self, path: Path) -> Read:
-        tree = ast.parse(path.read_bytes(), filename=str(path))
+        source = path.read_bytes()
+        try:
+            tree = ast.parse(source, str(path))
+        except (SyntaxError, ValueError):  # of an own model, as its cell will say
+            return hashlib.sha256(source).hexdigest(), set()
         # What an option's value says of itself is for readers.
         tree.body = [node for node in tree.body if call_of(node, "ABOUT") is None]
-        return _hashed(tree), imported(tree)
+        return tree_digest(tree), imported(tree, path.relative_to(self._folder).parts[:-1])
 
 
-def reached(
-    names: Iterable[str], find: Callable[[str], Path | None], read: Callable[[Path], Read]
-) -> dict[str, Path]:
-    """Module → file, for all that importing these names may load, as far as it is found."""
-    found: dict[str, Path] = {}
-    waiting = [*names]
-    while waiting:
-        name = waiting.pop()
-        path = find(name)
-        if path is not None and name not in found:
-            found[name] = path
-            waiting += read(path)[1]
-    return found
+def _top(name: str) -> str:
+    return name.partition(".")[0]
 
 
-def module_file(name: str, folder: Path) -> Path | None:
-    """The file of a module or package below a folder; None if there is none."""
-    base = folder / Path(*name.split("."))
-    files = (base.with_suffix(".py"), base / "__init__.py")
-    return next((path for path in files if path.is_file()), None)
-
-
-def imported(tree: ast.Module, package: tuple[str, ...] = ()) -> tuple[str, ...]:
+def imported(tree: ast.Module, package: Iterable[str] = ()) -> set[str]:
     """What import statements may import, parents included; `from a import b` gives both a and a.b.
     package: what dots are relative to, a name a level."""
     names: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.level <= len(package):
-            above = package[: len(package) + 1 - node.level] if node.level else ()
-            module = ".".join([*above, node.module] if node.module else above)
-            names += [module] + [f"{module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            with contextlib.suppress(ImportError):  # from above the folder
+                dotted = "." * node.level + (node.module or "")
+                module = importlib.util.resolve_name(dotted, ".".join(package))
+                names += [module] + [f"{module}.{alias.name}" for alias in node.names]
     found: set[str] = set()
     for name in names:  # a.b.c is a, a.b and a.b.c
         found.update(itertools.accumulate(name.split("."), "{}.{}".format))
-    return tuple(sorted(found))
+    return found
 
 
-def source_digest(source: str | bytes) -> str:
+def tree_digest(tree: ast.Module) -> str:
     """SHA-256 of Python source as a canonical syntax tree: no docstrings, comments, positions or
     empty fields."""
-    return _hashed(ast.parse(source))
-
-
-def _hashed(tree: ast.Module) -> str:
     return hashlib.sha256(_canonical(tree).encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -15,8 +15,8 @@ from typing import NamedTuple, TypeVar
 
 from stepscope.axes import MASKS, MODES, PLAIN_STEP, is_step
 from stepscope.config import ConfigError, own_models
-from stepscope.config.grid import NEUTRAL, Study, changed
-from stepscope.config.model_cells import SHAPE, check_blocks
+from stepscope.config.grid import NEUTRAL, Study, changed, check_blocks
+from stepscope.config.model_cells import SHAPE
 from stepscope.config.profilers import NSYS_NEUTRAL
 from stepscope.machine import identity
 from stepscope.model.chosen import PACKAGES, names
@@ -26,6 +26,7 @@ from stepscope.yaml_files import read_yaml
 
 CONFIG = Path(__file__).resolve().parents[3] / "config.yaml"
 N = TypeVar("N", int, float)
+_NAME = re.compile(r"[\w.+=-]+")
 
 
 @dataclass(frozen=True)
@@ -73,21 +74,14 @@ def mapping(text: str) -> dict:
 def variants(text: str) -> list[dict]:
     """A list of mappings in JSON, each with a `name` of its own that can stand in a table."""
     found = _json(text)
-    if not isinstance(found, list) or not all(
-        isinstance(one, dict) and isinstance(one.get("name"), str) for one in found
-    ):
+    given = found if isinstance(found, list) else []
+    names = {str(one.get("name", "")) for one in given if isinstance(one, dict)}
+    if not given or len(names) < len(given) or not all(map(_NAME.fullmatch, names)):
         raise argparse.ArgumentTypeError(
-            'give a list such as [{"name": "naive"}], each with a name'
+            'give a list such as [{"name": "naive"}], each with a name of its own, of letters,'
+            " digits and . _ = + -"
         )
-    names = [one["name"] for one in found]
-    for name in names:
-        if not re.fullmatch(r"[\w.+=-]+", name):
-            raise argparse.ArgumentTypeError(
-                f"variant {name!r}: use letters, digits and . _ = + - in a name"
-            )
-        if names.count(name) > 1:
-            raise argparse.ArgumentTypeError(f"variant {name!r} is there twice; remove one")
-    return found
+    return given
 
 
 def _json(text: str) -> object:
@@ -123,10 +117,12 @@ MODEL = (
     "window",
 )
 OPTIONS = ("mode", *PLAIN_STEP)
-# What only models of ours have, and of these what a step of one's own has not either.
-NOT_OWN = {
-    "model": ("vocab_size", "key_value_heads", "window"),
-    "step": ("vocab_size", "key_value_heads", "window", *OPTIONS),
+# What a model of a size, one of one's own, or steps of one's own do not take: these are as their
+# file builds them.
+NOT_OF = {
+    "size": ("model_keys", "step_keys"),
+    "model": (*SHAPE, "vocab_size", "key_value_heads", "window", "step_keys"),
+    "step": ("size", *SHAPE, "vocab_size", "key_value_heads", "window", "model_keys", *OPTIONS),
 }
 FIXED = ("warmup", "steps")
 BUDGET = ("processes", "warmup", "steps", "max_steps", "max_seconds")
@@ -233,12 +229,11 @@ def read(
         allow_abbrev=False,
     )
     chosen = dict.fromkeys((*keys, *COMMON, *BESIDE[1:]))
-    if unknown := chosen.keys() - FLAGS:
-        parser.error(f"FLAGS of config/flags.py has no row for {min(unknown)}; add one")
     usual = {key: flag.default for key, flag in FLAGS.items()} | NEUTRAL | defaults
+    what_runs = parser.add_mutually_exclusive_group() if "size" in chosen else parser
     for key in chosen:
         flag = FLAGS[key]
-        parser.add_argument(
+        (what_runs if key in NOT_OF else parser).add_argument(
             _flag(key),
             type=flag.type,
             default=usual[key],
@@ -254,8 +249,7 @@ def read(
             _resolve_model(given, {word.partition("=")[0] for word in words})
         spec: dict = {"study": study.name}
         spec |= changed({key: given[key] for key in chosen if key not in BESIDE})
-        for options in spec.get("variants") or [spec]:
-            check_blocks(options, spec, options.get("name", "--checkpoint"))
+        check_blocks(spec, "--checkpoint")
     except (
         identity.MachineError,
         ValueError,
@@ -285,41 +279,23 @@ def _resolve_model(given: dict, typed: set[str]) -> None:
 
     typed: flags. Raises ValueError or ModelError, in one line, for what cannot be.
     """
-    numbers = [key for key in SHAPE if given[key] is not None]
-    named = [key for key in ("model", "step", "size") if given.get(key) is not None]
-    if len(named) > 1 or (named and numbers):
-        raise ValueError(f"give --{named[0]} or {_flag([*named, *numbers][1])}, not both")
-    for kind in own_models.KINDS:
-        if given.get(f"{kind}_keys") is not None and kind not in named:
-            raise ValueError(f"--{kind}-keys is of a {kind} of one's own; give --{kind}, too")
-    own = "step" if is_step(given) else named[0] if named == ["model"] else ""
-    for key in NOT_OWN.get(own, ()):
+    kind = "step" if is_step(given) else "model" if given.get("model") else "size"
+    for key in NOT_OF[kind]:
         if _flag(key) in typed:
-            raise ValueError(
-                f"{_flag(key)}: not with a {own} of your own, which is as its file builds it;"
-                f" remove it, or have the file take it as a key, --{own}-keys"
-            )
-    if not own:
+            what = "a size" if kind == "size" else f"a {kind} of your own"
+            raise ValueError(f"{_flag(key)} does not go with {what}; remove it")
+    if kind == "size":
         _resolve_shape(given, typed)
         return
     given["vocab_size"] = None
-    if own == "step":
+    if kind == "step":
         given["precision"] = None
-    if own == "step" and given.get("variants"):
-        if others := [*named, *numbers]:
-            raise ValueError(
-                f"{_flag(others[0])}: each of --variants names its own step; remove it"
-            )
-        given["variants"] = [own_models.variant_of(each) for each in given["variants"]]
-    elif own == "step" and "variants" in given:
-        raise ValueError(
-            "--step: here several are compared; name them in --variants, as"
-            ' [{"name": "a", "step": "FILE.py:FUNCTION"}, ...]'
-        )
+    if given.get(kind):
+        own_models.package().parse(given[kind], kind)
+        keys = f"{kind}_keys"
+        given |= {keys: None} | own_models.part_of_spec(given[kind], given[keys] or {}, kind)
     else:
-        own_models.package().parse(given[own], own)
-        keys = f"{own}_keys"
-        given |= {keys: None} | own_models.part_of_spec(given[own], given[keys] or {}, own)
+        given["variants"] = [own_models.variant_of(each) for each in given["variants"]]
 
 
 def _flag(key: str) -> str:
@@ -335,12 +311,12 @@ def _resolve_shape(given: dict, typed: set[str]) -> None:
                 f"there is no size {given['size']!r} in {CONFIG.name}; choose from"
                 f" {', '.join(map(str, sizes))}"
             )
-        # A size may also have a vocabulary and heads of K and V; what is typed counts for more.
+        # What is typed counts for more.
         for key, value in sizes[given["size"]].items():
             if key in given and _flag(key) not in typed:
                 given[key] = value
-    elif missing := [_flag(key) for key in SHAPE if given[key] is None]:
-        own = ", or --model" if "model" in given else ""
-        raise ValueError(f"give --size, or also {', '.join(missing)}{own}")
-    shape = (*SHAPE, "vocab_size", "key_value_heads", "window")
-    ModelShape(**{key: given[key] for key in shape if key in given})
+    if missing := [_flag(key) for key in SHAPE if given[key] is None]:
+        raise ValueError(
+            f"give --size, or a model or step of your own, or also {' '.join(missing)}"
+        )
+    ModelShape.of(given)

@@ -116,6 +116,7 @@ class Target:
         """The study's cell in the folder `place`; `spec` without what all cells have,
         what is neutral in it being left out."""
         study = self.study.name
+        check_blocks(spec, f"config key {study}: {place}")
         of_all = {
             "seed": self.config["model"]["seed"],
             "threads": self.machine.threads,
@@ -128,6 +129,18 @@ class Target:
             program=self.study.file,
             spec={"study": study, **changed(spec), **of_all},
         )
+
+
+def check_blocks(spec: dict, key: str) -> None:
+    """Raise ConfigError for a checkpoint of more blocks than the model has; of a model of one's own
+    they are counted when it is built."""
+    for options in (spec, *spec.get("variants", [])):
+        every = options.get("checkpoint", 0)
+        if isinstance(every, int) and every > spec.get("num_layers", every):
+            raise ConfigError(
+                f"{key}: checkpoint {every} is more than the model's blocks"
+                f" ({spec['num_layers']}); use fewer"
+            )
 
 
 def words_of(spec: dict) -> list[str]:

@@ -4,10 +4,9 @@ change of the one before, and the asides."""
 from stepscope.axes import PLAIN_STEP
 from stepscope.config import ConfigError, own_models
 from stepscope.config.grid import Cell, Target, changed, check_known, check_names, each_once
-from stepscope.config.model_cells import batch_path, check_blocks, models_of, timed_steps
+from stepscope.config.model_cells import batch_path, models_of, timed_steps
 
 LONGEST_NAME = 200  # a folder's has 255 at most
-VARIED = ("compile", "checkpoint")  # what an aside may vary
 
 
 def ladder_cells(target: Target) -> list[Cell]:
@@ -48,21 +47,16 @@ def comparison_cells(target: Target) -> list[Cell]:
         shared = {name: steps[first][name] for name in own_models.GIVEN}
         variants = []
         for name in names:
-            variant = {key: value for key, value in steps[name].items() if key not in shared}
-            if variant | shared != steps[name]:
+            if not shared.items() <= steps[name].items():
                 raise ConfigError(
                     f"{key}: {name} has another context or batch than {first}; give both the same"
                 )
+            own = {key: value for key, value in steps[name].items() if key not in shared}
             after = {} if name == first else {"after": first}
-            variants.append({"name": name, **variant, **after})
-        spec = {**shared, "variants": variants, **timed_steps(target)}
-        whole = "+".join(names)
-        if len(whole) > LONGEST_NAME:
-            raise ConfigError(
-                f"{key}: the names of the steps have {len(whole)} letters together, which name a"
-                f" folder; give them at most {LONGEST_NAME}"
-            )
+            variants.append({"name": name, **own, **after})
+        whole = "+".join(names)[:LONGEST_NAME]
         folder = f"{whole}/ctx{shared['context']}{batch_path(shared, target)}"
+        spec = {**shared, "variants": variants, **timed_steps(target)}
         cells.append(target.cell(folder, spec, whole))
     return each_once(cells)
 
@@ -70,16 +64,13 @@ def comparison_cells(target: Target) -> list[Cell]:
 def _variants_at(place: dict, target: Target, models: dict[str, dict]) -> list[dict]:
     """The variants of a place: all, or the rungs from the one on that it names, without asides, or
     its own rungs and asides."""
-    device = target.device
-    key = f"config key ladder.places.{device}"
+    given = {name: target.settings[name][target.device] for name in ("rungs", "asides")}
     if "rungs" in place:
-        own = f"{key}: {place['size']}"
-        rungs = rungs_of(place["rungs"], f"{own}: rungs")
-        return rungs + _asides(place.get("asides", []), f"{own}: asides", place, rungs, models)
-    rungs = rungs_of(target.settings["rungs"][device], f"config key ladder.rungs.{device}")
+        given = {"asides": []} | place
+    key = f"config key ladder: {place['size']}"
+    rungs = rungs_of(given["rungs"], f"{key}: rungs")
     if "start" not in place:
-        asides = target.settings["asides"][device]
-        return rungs + _asides(asides, f"config key ladder.asides.{device}", place, rungs, models)
+        return rungs + _asides(given["asides"], f"{key}: asides", place["size"], rungs, models)
     names = [rung["name"] for rung in rungs]
     check_known(place["start"], names, f"{key}: start", "rung")
     first, *rest = rungs[names.index(place["start"]) :]
@@ -104,33 +95,20 @@ def rungs_of(changes: list[dict], key: str) -> list[dict]:
 
 
 def _asides(
-    asides: list[dict], key: str, place: dict, rungs: list[dict], models: dict[str, dict]
+    asides: list[dict], key: str, size: str, rungs: list[dict], models: dict[str, dict]
 ) -> list[dict]:
-    """Those of the asides that are at a place's size, each a rung with another value of an option.
+    """Those of the asides that are at a size, each a rung with other values of some options.
 
-    Raises ConfigError for an aside that leaves from no rung, varies nothing, or has more blocks
-    than the size.
+    Raises ConfigError for an aside that leaves from no rung, or is for no size.
     """
-    size = place["size"]
     of_rung = {rung["name"]: rung for rung in rungs}
     found: dict[str, dict] = {}
     for aside in asides:
-        after = aside["after"]
+        after, change = aside["after"], aside["together"]
         check_known(after, of_rung, key, "rung")
-        if not {*VARIED, "together"} & set(aside):
-            raise ConfigError(
-                f"{key}: the aside of {after} varies nothing; give it compile, checkpoint or"
-                " together"
-            )
         for other in aside.get("size", []):
             check_known(other, models, key)
-        if size not in aside.get("size", [size]):
-            continue
-        changes = [aside["together"]] if "together" in aside else []
-        for option in VARIED:
-            changes += [{option: value} for value in aside.get(option, [])]
-        for change in changes:
-            check_blocks(change, models[size], f"{key}: size {size}")
+        if size in aside.get("size", [size]):
             name = _name(change)
             if name in of_rung or name in found:
                 name = f"{after}+{name}"

@@ -1,6 +1,5 @@
 """Cells that run the model: one for each point of size x context x precision and the options."""
 
-import math
 from dataclasses import replace
 
 from stepscope.axes import BUILT
@@ -175,17 +174,24 @@ def training_cells(target: Target, settings: dict, with_steps: bool = False) -> 
 def _cell(target: Target, point: dict, model: dict, settings: dict, key: str) -> Cell:
     """The cell at a point of a grid."""
     size, context, precision = (point.pop(axis) for axis in ("size", "context", "precision"))
-    place = f"{key}: size {size}"
-    _plain_heads(point, model, place)
-    check_blocks(point, model, place)
-    batch = target.config["model"]["batch"]
     options = changed(point)  # what is left of it
-    if options.get("batch") == batch:
-        del options["batch"]
+    of_attention = {
+        axis: options[axis] for axis in ("key_value_heads", "window") if axis in options
+    }
+    if of_attention:
+        if "model" in model:
+            raise ConfigError(
+                f"{key}: size {size} is a model of your own, which has its attention by itself;"
+                f" remove {' and '.join(of_attention)}"
+            )
+        check_shape(model | of_attention, f"{key}: size {size}")
+    # what is neutral, though it does not look it
+    usual = {"batch": target.config["model"]["batch"], "key_value_heads": model.get("num_heads")}
+    options = dict(option for option in options.items() if option not in usual.items())
     spec = {
         **model,
         "context": context,
-        "batch": batch,
+        "batch": usual["batch"],
         "precision": precision,
         **settings,
         **recordings.in_spec(target.study.name, options),
@@ -193,35 +199,12 @@ def _cell(target: Target, point: dict, model: dict, settings: dict, key: str) ->
     return target.cell(f"{size}/ctx{context}/{precision}{options_path(options)}", spec, size)
 
 
-def _plain_heads(point: dict, model: dict, place: str) -> None:
-    """Make as many heads of K and V as of Q neutral in a point.
-
-    Raises ConfigError where they do not divide Q's, and for a model of one's own, which has its
-    heads by itself.
-    """
-    given = [axis for axis in ("key_value_heads", "window") if point.get(axis)]
-    if given and "num_heads" not in model:
-        raise ConfigError(
-            f"{place} is a model of your own and has its own {given[0]}; remove the axis"
-        )
-    heads = point.get("key_value_heads")
-    if heads and model["num_heads"] % heads:
-        raise ConfigError(
-            f"{place} has {model['num_heads']} heads, which key_value_heads {heads} does not"
-            " divide; use a divisor"
-        )
-    if heads and heads == model["num_heads"]:
-        del point["key_value_heads"]
-
-
-def check_blocks(options: dict, model: dict, key: str) -> None:
-    """Raise ConfigError for a checkpoint of more blocks than the model has; of a model of one's own
-    they are counted when it is built."""
-    every, blocks = options.get("checkpoint", 0), model.get("num_layers", math.inf)
-    if isinstance(every, int) and every > blocks:
-        raise ConfigError(
-            f"{key}: checkpoint {every} is more than the model's blocks ({blocks}); use fewer"
-        )
+def check_shape(spec: dict, key: str) -> None:
+    """Raise ConfigError for a shape that no model can have."""
+    try:
+        ModelShape.of(spec)
+    except ValueError as error:
+        raise ConfigError(f"{key}: {error}") from None
 
 
 def models_of(config: dict) -> dict[str, dict]:
@@ -234,9 +217,6 @@ def models_of(config: dict) -> dict[str, dict]:
     result = {}
     for name, shape in config["sizes"].items():
         own = {"vocab_size": config["model"]["vocab_size"], **shape}
-        try:
-            ModelShape(**own)
-        except ValueError as error:
-            raise ConfigError(f"config key sizes.{name}: {error}") from None
+        check_shape(own, f"config key sizes.{name}")
         result[name] = {key: own[key] for key in SHAPE} | own
     return result | own_models.specs(config)

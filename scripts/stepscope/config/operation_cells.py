@@ -44,31 +44,21 @@ def attention_cells(target: Target) -> list[Cell]:
 
 def _shape(entry: dict, point: dict, key: str) -> dict:
     """Mask, batch or tokens, heads and window, as parts of a spec."""
-    if ("tokens" in entry) == ("batch" in entry):
-        raise ConfigError(
-            f"{key}: an entry has batch, or tokens (batch × length); give one of them"
-        )
-    mask = point.get("mask", FULL)
+    mask, window = point.get("mask", FULL), point.get("window")
     heads, rest = divmod(entry.get("width", 0), point["d_head"])
     if rest:
         raise ConfigError(
             f"{key}: width {entry['width']} is no multiple of d_head {point['d_head']}; change one"
         )
     groups = point.get("key_value_heads") or heads
-    if groups and not heads:
-        raise ConfigError(
-            f"{key}: key_value_heads {groups} needs a dimension of heads; add width (heads x"
-            " d_head)"
-        )
     if heads and heads % groups:
         raise ConfigError(
             f"{key}: key_value_heads {groups} does not divide {heads} heads (width / d_head); use a"
             " divisor"
         )
-    if point.get("window") and mask == FULL:  # it ends at a query's own position
+    if window and mask == FULL:  # it ends at a query's own position
         raise ConfigError(
-            f"{key}: window {point['window']} needs a causal mask; add mask: [causal], or remove"
-            " window"
+            f"{key}: window {window} needs a causal mask; add mask: [causal], or remove window"
         )
     return {
         "mask": mask,
@@ -76,7 +66,7 @@ def _shape(entry: dict, point: dict, key: str) -> dict:
         "batch": point.get("batch"),
         "heads": heads,
         "key_value_heads": groups if groups != heads else None,
-        "window": point.get("window"),
+        "window": window,
     }
 
 

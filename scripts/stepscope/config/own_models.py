@@ -6,8 +6,6 @@ compares steps each variant names its own. The package
 that builds them, stepscope.model.own, is loaded by name, so that no other cell depends on it.
 """
 
-import ast
-import contextlib
 import functools
 import hashlib
 import importlib
@@ -15,19 +13,11 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from stepscope.config import ConfigError
-from stepscope.config.code_digest import (
-    Read,
-    imported,
-    module_file,
-    reached,
-    source_digest,
-)
-from stepscope.machine.identity import PACKAGE
+from stepscope.config.code_digest import Sources
 
 _SCIENTIFIC = re.compile(r"[-+]?(\d{1,15}\.?\d{0,15}|\.\d{1,15})[eE][-+]?\d{1,4}")
 HUGGING_FACE = "transformers"  # which every model of hf: is made of
@@ -64,8 +54,6 @@ def _spec(name: str, entry: dict, taken: Iterable[str], kind: str = "model") -> 
     where = f"config key {kind}s.{name}"
     if name in taken:
         raise ConfigError(f"{where}: a size or a model has that name, too; rename one of them")
-    if ("build" in entry) == ("hf" in entry):
-        raise ConfigError(f"{where}: give either build: FILE:FUNCTION or hf: NAME")
     known = ("build", "hf", *(GIVEN if kind == "step" else ()))
     keys = {key: value for key, value in entry.items() if key not in known}
     reference = entry["build"] if "build" in entry else f"hf:{entry['hf']}"
@@ -98,16 +86,12 @@ def part_of_spec(reference: str, keys: dict, kind: str = "model") -> dict:
     for key in ("device", "seed", *GIVEN) if kind == "step" else GIVEN[:1]:
         if key in keys:
             raise ValueError(f"{key} is a cell's own and given to build() by itself; remove it")
-    for key, value in keys.items():
-        if not key.isidentifier():
-            raise ValueError(f"{key!r} cannot be the name of an argument of build(); rename it")
-        try:
-            json.dumps(value, allow_nan=False)
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"{key}: {value!r} is no number, text, list or mapping; write it as text"
-            ) from None
-    text = json.dumps(keys, sort_keys=True, separators=(",", ":"))
+    try:
+        text = json.dumps(keys, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{error}, as keys of build() have to be; write it as text, or as numbers"
+        ) from None
     return {kind: reference} | ({f"{kind}_keys": text} if keys else {})
 
 
@@ -117,21 +101,18 @@ def variant_of(given: dict) -> dict:
     given: `name`, `step`, the name that it comes `after`, and `step_keys`, a mapping or its JSON.
     Raises ValueError or ModelError, in one line, for what is none.
     """
-    name = given["name"]
-    own = ("name", "after", "step", "step_keys")
-    for key in given:
-        if key not in own:
-            raise ValueError(f"{name} has no {key}; a step of one's own has {', '.join(own)}")
-    if not isinstance(given.get("step"), str):
-        raise ValueError(f"{name} names no step; give each a step, FILE.py:FUNCTION")
-    package().parse(given["step"], "step")
-    keys = given.get("step_keys", {})
-    with contextlib.suppress(ValueError, RecursionError):
-        keys = json.loads(keys) if isinstance(keys, str) else keys
-    if not isinstance(keys, dict):
-        raise ValueError(f"{name}: step_keys {keys!r} is no mapping, such as {{'layers': 12}}")
+    step, keys = given.get("step"), given.get("step_keys", {})
+    if isinstance(keys, str):
+        keys = json.loads(keys)
+    known = {"name", "after", "step", "step_keys"}
+    if given.keys() - known or not isinstance(step, str) or not isinstance(keys, dict):
+        raise ValueError(
+            f"{given['name']} is no step of one's own, which has a name, step: FILE.py:FUNCTION and"
+            " step_keys, a mapping"
+        )
+    package().parse(step, "step")
     rest = {key: value for key, value in given.items() if key != "step_keys"}
-    return rest | part_of_spec(given["step"], keys, "step")
+    return rest | part_of_spec(step, keys, "step")
 
 
 def keys_of(spec: dict) -> dict:
@@ -156,7 +137,7 @@ def require(name: str, spec: dict) -> None:
     is not there, or the repository of an architecture is not in Hugging Face's cache."""
     for part, kind in _own_parts(spec):
         try:
-            _files(part[kind])
+            _made_of(part[kind])
         except (package().ModelError, OSError) as error:
             key = f"config key {kind}s.{part.get('name', name)}"
             raise ConfigError(f"{key}: {error}") from None
@@ -165,63 +146,28 @@ def require(name: str, spec: dict) -> None:
 def with_files(code: str, spec: dict) -> str:
     """The digest of a cell's code and of the files that its own model or steps are made of;
     hexadecimal, 16 characters. The code's alone where there are none."""
-    digests = map(_digest, references(spec))
-    return functools.reduce(_digest_of_both, digests, code)
+    digests = [_made_of(reference)[0] for reference in references(spec)]
+    text = "\0".join([code, *digests])
+    return hashlib.sha256(text.encode()).hexdigest()[:16] if digests else code
 
 
-def _digest_of_both(code: str, files: str) -> str:
-    return hashlib.sha256(f"{code}\0{files}".encode()).hexdigest()[:16]
-
-
-def packages_of(spec: dict) -> tuple[str, ...]:
-    """Packages whose versions count for a cell, as identity() takes them: what the files of its own
-    model or steps import beside torch."""
-    found = [name for reference in references(spec) for name in _packages_of(reference)]
-    return tuple(dict.fromkeys(found))
+def packages_of(spec: dict) -> set[str]:
+    """Packages whose versions count for a cell: what the files of its own model or steps import
+    beside torch."""
+    found = set().union(*(_made_of(reference)[1] for reference in references(spec)))
+    return found - {"torch", "triton", "stepscope"} - sys.stdlib_module_names
 
 
 @functools.cache
-def _packages_of(reference: str) -> tuple[str, ...]:
-    names = {HUGGING_FACE} if reference.startswith("hf:") else set()
-    own: set[str] = set()
-    for path, (_, imports) in _files(reference).items():
-        own.add(path.parent.name if path.name == "__init__.py" else path.stem)
-        names |= {name for name in imports if "." not in name}
-    others = names - {"torch", "triton", "stepscope"} - own - sys.stdlib_module_names
-    return tuple(PACKAGE + name for name in sorted(others))
-
-
-@functools.cache
-def _files(reference: str) -> dict[Path, Read]:
-    """What a change of makes the model or step another one, sorted: its own file and what that
-    imports, at any depth, from the folder that it is in.
+def _made_of(reference: str) -> tuple[str, set[str]]:
+    """What a change of makes the model or step another one: a digest of its own file and what that
+    imports, at any depth, from the folder that it is in, and the packages that they import.
 
     Raises ModelError where the file is not there.
     """
+    packages = {HUGGING_FACE} if reference.startswith("hf:") else set()
     first = package().file_of(reference)
     if first is None:
-        return {}
-    folder = first.parent
-    read = functools.cache(functools.partial(_read, folder))
-    found = reached(read(first)[1], functools.partial(module_file, folder=folder), read)
-    return {path: read(path) for path in sorted({first, *found.values()})}
-
-
-@functools.cache
-def _digest(reference: str) -> str:
-    """Of the files, each under its name: where the folder stands does not count."""
-    total = hashlib.sha256()
-    for path, (digest, _) in _files(reference).items():
-        total.update(f"{path.name}\0{digest}\0".encode())
-    return total.hexdigest()
-
-
-def _read(folder: Path, path: Path) -> Read:
-    """Of a file of Python below a folder. Of any other its bytes count, and it imports nothing; nor
-    does what cannot be parsed, as its cell will say."""
-    content = path.read_bytes()
-    if path.suffix == ".py":
-        with contextlib.suppress(SyntaxError, ValueError):
-            names = imported(ast.parse(content), path.relative_to(folder).parent.parts)
-            return source_digest(content), names
-    return hashlib.sha256(content).hexdigest(), ()
+        return "", packages
+    sources = Sources(first.parent, package=None)
+    return sources.digest(first.name), packages | sources.others(first.name)

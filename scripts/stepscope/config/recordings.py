@@ -36,9 +36,3 @@ def in_spec(study: str, options: dict) -> dict:
         if name in options.items():
             found |= parts
     return found
-
-
-def recorded(cell: str, axis: str) -> str:
-    """The value of one of these axes in a cell's name, `gpu/memory/small/ctx64/fp32/start=cold`."""
-    parts = [part.partition("=") for part in cell.split("/")]
-    return next((value for name, _, value in parts if name == axis), USUAL[axis])

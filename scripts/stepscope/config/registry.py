@@ -14,8 +14,6 @@ from stepscope.config.grid import Cell, Study, command_of
 from stepscope.machine import identity
 from stepscope.machine.labels import Hardware
 
-PLAN_VERSION = 4
-
 MOST_CELLS = 2000  # of all studies and machines: Snakemake takes a minute to plan as many
 
 
@@ -43,8 +41,7 @@ class Registry:
         self.sources = Sources(scripts)
         self.machines = {one.label: one for one in machines}
         self._tools = {study.name: study.tools for study in studies}
-        self._packages = pinned_versions(environment.read_text()) if environment else None
-        self._identity = functools.cache(self._identified)
+        self._versions = pinned_versions(environment.read_text()) if environment else None
         self.studies: dict[str, list[Cell]] = {}
         self._cells: dict[str, Cell] = {}
         wrong = Complaints()
@@ -53,19 +50,24 @@ class Registry:
             for one in machines:
                 with wrong.noted():
                     cells += self._planned(study, one)
-                self._identity(study.name, one.label)  # ends it if it is not as configured
             self.studies[study.name] = cells
             self._cells |= {cell.name: cell for cell in cells}
-        if len(self._cells) > MOST_CELLS:
-            largest = max(self.studies, key=lambda name: len(self.studies[name]))
-            wrong.note(
-                f"config key {largest}: {len(self._cells):,} cells are planned, most of them there;"
-                f" at most {MOST_CELLS:,} can be: make its grid smaller, or several runs of it"
-            )
-        read = [cell for cell in self._cells.values() if self._reads_model(cell)]
-        for size, spec in {cell.size: cell.spec for cell in read}.items():
+            if len(self._cells) > MOST_CELLS:
+                wrong.note(
+                    f"config key {study.name}: up to it {len(self._cells):,} cells are planned; at"
+                    f" most {MOST_CELLS:,} can be: make grids smaller, or several runs of them"
+                )
+        found = {cell.label for cell in self._cells.values()}
+        for label in self.machines.keys() - found:
+            if not self.machines[label].measured:
+                wrong.note(
+                    f"config key hardware.{label}: nothing is measured, but results/{label} holds"
+                    " no cell of the grids; copy its results there, or measure them"
+                )
+        wrong.tell()
+        for cell in filter(self._reads_own, self._cells.values()):
             with wrong.noted():
-                own_models.require(str(size), spec)
+                own_models.require(str(cell.size), cell.spec)
         wrong.tell()
 
     def _planned(self, study: Study, one: Hardware) -> list[Cell]:
@@ -85,40 +87,31 @@ class Registry:
             )
         return self._cells[name]
 
+    def _reads_own(self, cell: Cell) -> bool:
+        """Whether it matters what the files of the cell's own model say: not where results are used
+        as they are."""
+        return bool(own_models.references(cell.spec)) and self.machines[cell.label].measured
+
     def code(self, cell: Cell) -> str:
         """Digest of the code that the cell runs, with the files of a model of one's own."""
         code = self.sources.digest(cell.program, modules_of(cell.spec), measured=True)
-        return own_models.with_files(code, cell.spec) if self._reads_model(cell) else code
+        return own_models.with_files(code, cell.spec) if self._reads_own(cell) else code
+
+    def machine_json(self, cell: Cell) -> str:
+        """Identity of the machine at hand and its software as sorted JSON; `null` for a cell of
+        another machine."""
+        found = None
+        if self.machines[cell.label].here:
+            device = cell.spec["device"]
+            packages = packages_of(cell.spec) | own_models.packages_of(cell.spec)
+            tools = self._tools[cell.study](device)
+            found = identity.identity(device, tools, packages, self._versions)
+        return json.dumps(found, sort_keys=True)
 
     def code_and_machine(self, cell: Cell) -> str:
         """What makes a cell stale besides its spec: the digest of its code, and the type of machine
         as sorted JSON."""
         return f"{self.code(cell)} {self.machine_json(cell)}"
-
-    def _reads_model(self, cell: Cell) -> bool:
-        """Whether it matters what the files of the cell's own model say: not where results are used
-        as they are."""
-        return bool(own_models.references(cell.spec)) and self.machines[cell.label].measured
-
-    def machine_json(self, cell: Cell) -> str:
-        """Identity of the machine at hand and its software as sorted JSON; `null` for a cell of
-        another machine."""
-        found = self._identity(cell.study, cell.label, self._packages_of(cell))
-        return json.dumps(found, sort_keys=True)
-
-    def _identified(self, study: str, label: str, packages: tuple[str, ...] = ()) -> dict | None:
-        """The machine at hand with a study's tools and a cell's packages; None of another
-        machine."""
-        one = self.machines[label]
-        if not one.here:
-            return None
-        tools = (*self._tools[study](one.device), *packages)
-        return identity.identity(one.device, tools, self._packages)
-
-    def _packages_of(self, cell: Cell) -> tuple[str, ...]:
-        """Those whose versions count for a cell."""
-        own = own_models.packages_of(cell.spec) if self._reads_model(cell) else ()
-        return (*packages_of(cell.spec), *own)
 
     def names(self, study: str | None = None) -> list[str]:
         """The name of each cell of a study, or of all, in the grid's order."""
@@ -135,39 +128,22 @@ class Registry:
         sizes = {cell.size for cell in self._cells.values()}
         return [name for name in self.config.get("models", {}) if name not in sizes]
 
-    def check_results(self) -> None:
-        """Raise ConfigError for a machine that is only used and has no cell at all."""
-        found = {cell.label for cell in self._cells.values()}
-        for label, one in self.machines.items():
-            if not one.measured and label not in found:
-                raise ConfigError(
-                    f"config key hardware.{label}: nothing is measured, but results/{label} holds"
-                    " no cell of the grids; copy its results there, or measure them"
-                )
-
     @functools.cached_property
     def plan(self) -> str:
-        """JSON: the machines, and the cells of each study, with name, size, spec, code and
-        command."""
+        """JSON: the machines, and the cells of each study, with name, spec, code and command."""
         machines = {
-            label: {"device": one.device, "how": _how(one), "expect": one.expect}
+            label: {"how": "here" if one.measured else "there"}
             for label, one in self.machines.items()
         }
-        planned = {
-            "schema_version": PLAN_VERSION,
-            "preset": self.config["preset"],
-            "machines": machines,
-            "studies": {
-                study: {"cells": [self._entry(cell) for cell in cells]}
-                for study, cells in self.studies.items()
-            },
+        studies = {
+            study: {"cells": [self._entry(cell) for cell in cells]}
+            for study, cells in self.studies.items()
         }
-        return json.dumps(planned, sort_keys=True)
+        return json.dumps({"machines": machines, "studies": studies}, sort_keys=True)
 
     def _entry(self, cell: Cell) -> dict:
         entry = {
             "cell": cell.name,
-            "size": cell.size,
             "spec": cell.spec,
             "code": self.code(cell),
             "command": command_of(cell.program, cell.spec),
@@ -176,16 +152,8 @@ class Registry:
             # A copy that is put in its place may be older than the tables made of it, so that no
             # time stamp tells.
             record = (self.results / cell.name / "record.json").read_bytes()
-            entry["record"] = hashlib.sha256(record).hexdigest()[:16]
+            entry["record"] = hashlib.sha256(record).hexdigest()
         return entry
-
-
-def _how(one: Hardware) -> str:
-    """`here`, `jobs` (of a cluster) or `there` (measured before: its results are used as they
-    are)."""
-    if one.here:
-        return "here"
-    return "jobs" if one.measured else "there"
 
 
 def pinned_versions(environment: str) -> dict[str, str]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TextIO
 
 from stepscope.files import is_full
-from stepscope.yaml_files import unreadable_of
+from stepscope.yaml_files import unreadable
 
 # What was measured, until Snakemake has noted it as finished: it removes the outputs of a job that
 # was running when a run was ended, whole as they may be.
@@ -48,33 +48,6 @@ def measuring(words: list[str]) -> list[str]:
     return ["measure=true" if word.lower() == "measure=false" else word for word in words]
 
 
-class OneLineAJob(logging.Filter):
-    """For the terminal: a line for each finished job, with the share done, instead of Snakemake's
-    paragraphs.
-
-    The log file in .snakemake/log keeps these. Errors pass. The events and their fields are those
-    that Snakemake hands to plugins that log (snakemake-interface-logger-plugins).
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._messages: dict[int, str] = {}
-        self._finished = ""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a record is shown as it is."""
-        fields = vars(record)
-        event = str(fields.get("event", ""))
-        if event == "job_info":
-            self._messages[fields["jobid"]] = fields["rule_msg"] or fields["rule_name"]
-        elif event == "job_finished":
-            self._finished = self._messages.pop(fields["job_id"], "")
-        elif event == "progress":
-            share = fields["done"] / fields["total"]
-            print(f"{share:4.0%}  {self._finished}", file=sys.stderr, flush=True)
-        return record.levelno > logging.INFO or event.endswith("error")
-
-
 class OneCause(logging.Filter):
     """For the terminal: one line that says that the disk is full, or what another user has to
     share, instead of all errors that come of it."""
@@ -100,12 +73,6 @@ class OneCause(logging.Filter):
         return False
 
 
-def speak_briefly() -> None:
-    """From now on, Snakemake says less on the terminal."""
-    for handler in _shown():
-        handler.addFilter(OneLineAJob())
-
-
 def speak_safely(is_main: bool) -> None:
     """From now on a run does not fail at what it cannot say. A full disk is one line. Without a
     reader the run ends as by SIGTERM: what runs is finished, and nothing new begins.
@@ -115,6 +82,7 @@ def speak_safely(is_main: bool) -> None:
 
     is_main: whether this is not one of the processes that Snakemake starts for a job of its own.
     """
+    from snakemake.logging import logger
 
     def unfailing(handle: Callable) -> Callable:
         def handled(record: logging.LogRecord) -> bool:
@@ -130,17 +98,11 @@ def speak_safely(is_main: bool) -> None:
         return handled
 
     logging.raiseExceptions = False  # else each line that the log file has no room for is pages
-    for handler in _shown():
-        handler.addFilter(OneCause(Path.cwd()))
-        handler.handle = unfailing(handler.handle)  # type: ignore[method-assign]  # of this one
-
-
-def _shown() -> list[logging.Handler]:
-    """What writes to the terminal. Snakemake's other handlers write its log file, and what a plugin
-    of the user's sends elsewhere."""
-    from snakemake.logging import logger
-
-    return [handler for handler in logger.handlers if handler.name == "DefaultStreamHandler"]
+    for handler in logger.handlers:
+        # The others write its log file, and what a plugin of the user's sends elsewhere.
+        if handler.name == "DefaultStreamHandler":
+            handler.addFilter(OneCause(Path.cwd()))
+            handler.handle = unfailing(handler.handle)  # type: ignore[method-assign]  # of this one
 
 
 def end_from_a_thread() -> None:
@@ -175,11 +137,19 @@ def unusable(path: str) -> str | None:
 
 def refused(words: list[str]) -> str | None:
     """One line that says why Snakemake could not even begin with a command line; None if it can.
-    The profiles ask this."""
-    flags = argparse.ArgumentParser(add_help=False)
+
+    A profile asks this (profiles/default/config.yaml): Snakemake reads the files of --configfile
+    before any code of the workflow, so that one could hang it, or run code of its own by way of
+    YTE.
+    """
+    flags = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     flags.add_argument("-d", "--directory", type=Path, default=Path())
+    flags.add_argument(
+        "--configfile", "--configfiles", nargs="+", action="extend", type=Path, default=[]
+    )
     given, _ = flags.parse_known_args(words)
-    return unreadable_of(words) or unready(given.directory.absolute())
+    complaints = filter(None, map(unreadable, given.configfile))
+    return next(complaints, None) or unready(given.directory.absolute())
 
 
 def unready(folder: Path) -> str | None:

@@ -43,12 +43,10 @@ OF_MACHINE: dict[str, Draw] = {
         memory.memory_growth,
         attention.attention_time,
         attention.attention_rates,
-        formats.sums,
         formats.forced,
         start.warmup,
         start.first_step,
         ladder.ladder,
-        ladder.checkpoint,
         steps.ranks,
         learning.curves,
     )

@@ -66,9 +66,9 @@ def published(tables: Tables) -> Figure | None:
     for at, (key, own) in enumerate(groups):
         source, gpu, study = map(str, key)
         ratios = own["ratio"]
-        marks.point(panel, ratios, [at] * len(own), colours.ACCENT, source, "|", markersize=8)
+        panel.plot(ratios, [at] * len(own), "|", color=colours.ACCENT, label=source, markersize=8)
         middle = ratios.median()
-        marks.point(panel, middle, at, colours.INK, "_median", markersize=4.5)
+        panel.plot(middle, at, "o", color=colours.INK, label="_median", markersize=4.5)
         told = f"{words.number(middle, 2)} (median of {len(own)})"
         marks.beside_bar(panel, ratios.max(), at, told)
         names.append(f"{source}, {words.short(gpu or 'GPU not named', 16)}: {study}")

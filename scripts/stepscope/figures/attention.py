@@ -15,13 +15,13 @@ def subject_rows(tables: Tables, quantity: str) -> pd.DataFrame:
 
     def rank(own: pd.DataFrame) -> tuple:
         first = own.iloc[0]
-        measured = own.dropna(subset="median")
-        is_usual = (
+        lengths = own.dropna(subset="median")["length"].nunique()
+        return (
+            lengths,
             first["precision"] == "bf16",
             first["size"] == "d64",
             "causal" in first["options"],
         )
-        return measured["length"].nunique() > 1, own["length"].nunique(), is_usual
 
     cells = [own for _, own in rows.groupby("cell")]
     return max(cells, key=rank, default=rows)
@@ -34,7 +34,7 @@ def _subject(row: pd.Series) -> str:
 
 
 def over_length(
-    rows: pd.DataFrame, unit: str, scale: float, levels: dict[str, float] | None = None
+    rows: pd.DataFrame, unit: str, scale: float, levels: dict[str, float]
 ) -> Figure | None:
     """A panel a direction, a line an implementation.
 
@@ -44,27 +44,17 @@ def over_length(
     if rows.dropna(subset="median")["length"].nunique() < 2:
         return None
 
-    # In the order of the colours; what has none comes last.
-    known = {name: rank for rank, name in enumerate(colours.THINGS["attention"])}
-    ranks = rows["variant"].map(known)
-    of = rows["variant"]
-    named = rows.assign(rank=ranks, panel=rows["direction"], line=of, of=of)
-    ordered = named.sort_values(["direction", "rank"], ascending=[False, True])  # forward first
-    return curves(
-        in_units(ordered, scale),
-        "length",
-        _subject(rows.iloc[0]),
-        kind="attention",
-        height=3.0,
-        unit=unit,
-        margins=(1 / 1.2, 1.5),
-        levels=levels,
-    )
+    line = rows["variant"]
+    colour = line.map(lambda name: colours.of("attention", name))
+    named = rows.assign(panel=rows["direction"], line=line, colour=colour)
+    # forward first
+    ordered = named.sort_values("direction", ascending=False, kind="stable")
+    return curves(in_units(ordered, scale), "length", _subject(rows.iloc[0]), unit, levels)
 
 
 def attention_time(tables: Tables) -> Figure | None:
     """Time of one call over the length."""
-    return over_length(subject_rows(tables, "time"), "ms a call", 1e-3)
+    return over_length(subject_rows(tables, "time"), "ms a call", 1e-3, {})
 
 
 def attention_rates(tables: Tables) -> Figure | None:

@@ -1,9 +1,6 @@
 """Lines over a length or context: a panel for each direction or precision, crosses where memory ran
 out."""
 
-from collections.abc import Callable
-from functools import partial
-
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
@@ -13,6 +10,7 @@ from stepscope.results.tables import Tables, where
 
 STATISTICS = ["median", "low", "high"]
 ACROSS = {"length": "length (positions)", "context": "context (tokens)"}
+TICK = 28  # points of a panel's width that a tick's label takes
 
 
 def in_units(rows: pd.DataFrame, scale: float) -> pd.DataFrame:
@@ -25,51 +23,56 @@ def curves(
     rows: pd.DataFrame,
     x: str,
     subject: str,
-    *,
-    kind: str,
     unit: str,
-    height: float,
-    margins: tuple[float, float],
-    levels: dict[str, float] | None = None,
-    has_base: bool = False,
+    levels: dict[str, float],
 ) -> Figure:
     """A panel for each `panel` of the rows, in it for each `line` one over x, named at its end.
 
-    rows: with `panel`, `line` and what has its colour among things of a `kind` as `of`, in the
-    order in which these are drawn, `status` and `median`; `low` and `high` where they are known.
-    Both axes are logarithmic and the same in all panels. unit: the name of the vertical one.
-    height: inches of a panel. margins: the ends of the vertical axis, as shares of the least and
-    the most that is drawn. levels: name → value, dashed. has_base: whether a line is drawn at 1.
+    rows: with `panel`, `line` and its `colour`, in the order in which these are drawn, `status` and
+    `median`; `low` and `high` where they are known. Both axes are logarithmic and the same in all
+    panels. unit: the name of the vertical one. levels: name → value, dashed.
     """
-    levels = levels or {}
-    rows = rows.assign(colour=rows["of"].map(partial(colours.of, kind)))
     titles = rows["panel"].unique()
     if (rows["status"] == "oom").any():
         subject += "; ✕ where memory ran out"
 
-    figure, panels = theme.wrapped(len(titles), 2, height, subject, sharex=True, sharey=True)
+    figure, panels = theme.wrapped(len(titles), 2, 2.7, subject, sharex=True, sharey=True)
+    values = [*rows.filter(STATISTICS).to_numpy().ravel(), *levels.values()]
+    limits = (0.8 * np.nanmin(values), 1.4 * np.nanmax(values))
+    contexts = np.unique(rows[x])
     named = []
 
     for panel, title in zip(panels, titles, strict=True):
         own = where(rows, panel=title)
-        panel.set(xscale="log", yscale="log", title=title)
-        if has_base:
-            panel.axhline(1, **marks.BASE)
+        panel.set(xscale="log", yscale="log", title=title, ylim=limits)
+        panel.set_xlim(contexts[0] / 1.12, contexts[-1] * 1.12)
+        marks.log_axis(panel.yaxis, *limits)
         ends: list[marks.End] = []
         for name, of_line in own.groupby("line", sort=False):
-            colour = of_line["colour"].iloc[0]
-            ends += marks.line(panel, of_line, x, colour, str(name))
-        lost = where(own, status="oom")
-        marks.out_of_memory(panel, zip(lost[x], lost["colour"], strict=True))
-        for name, value in levels.items():
-            marks.ceiling(panel, value, name)
+            ends += marks.line(panel, of_line, x, of_line["colour"].iloc[0], str(name))
         named.append((panel, ends))
 
-    values = rows.filter(STATISTICS)
-    drawn = [np.nanmin(values), np.nanmax(values), *levels.values()]
-    if has_base:
-        drawn.append(1.0)
-    marks.finish(named, rows[x], (min(drawn) * margins[0], max(drawn) * margins[1]))
+        lost = where(own, status="oom")
+        panel.scatter(
+            lost[x],
+            0.95 - 0.08 * lost.groupby(x).cumcount(),  # inside the top edge, one below another
+            30,
+            marker="X",
+            facecolor=colours.PAPER,
+            edgecolors=list(lost["colour"]),
+            transform=panel.get_xaxis_transform(),
+            label="_oom",
+        )
+
+        for name, value in levels.items():
+            panel.axhline(value, label=name, **marks.DASHED)
+            beside = panel.get_yaxis_transform()
+            panel.annotate(name, (0.01, value), xycoords=beside, va="bottom", fontsize=7)
+
+    for panel, ends in named:
+        marks.ticks_at(panel.xaxis, contexts, int(panel.bbox.width // TICK))
+        marks.label_ends(panel, ends)
+
     figure.supxlabel(ACROSS[x])
     figure.supylabel(unit)
     return figure
@@ -78,13 +81,15 @@ def curves(
 def over_context(
     tables: Tables,
     rows: pd.DataFrame,
-    chosen: Callable[[pd.DataFrame], list[str]],
     subject: str,
-    **more,
+    unit: str,
+    levels: dict[str, float] | None = None,
 ) -> Figure:
-    """Those of a training step over the context: a panel for each chosen type of numbers, a line a
-    size, that of the fewest parameters first. more: see `curves`."""
+    """Those of a training step over the context: a panel for each type of numbers in which there is
+    a line, a line a size, that of the fewest parameters first."""
     ordered = places.in_order(tables, rows).drop_duplicates([*places.PLACE, "built"], keep="last")
-    shown = pd.concat([where(ordered, built=each) for each in chosen(ordered)])
-    shown = shown.assign(panel=shown["built"], line=shown["size"], of=shown["built"])
-    return curves(shown, "context", subject, kind="precision", **more)
+    kinds = places.with_lines(ordered)
+    shown = pd.concat([where(ordered, built=each) for each in kinds])
+    colour = shown["built"].map(lambda name: colours.of("precision", name))
+    shown = shown.assign(panel=shown["built"], line=shown["size"], colour=colour)
+    return curves(shown, "context", subject, unit, levels or {})

@@ -1,4 +1,4 @@
-"""What formats do to numbers: sums of many addends, and operations forced into a format."""
+"""What formats do to numbers: operations forced into one."""
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -10,31 +10,6 @@ from stepscope.results.tables import Tables
 WAYS = {"all in the format": "solid", "under autocast": (0, (3, 2))}
 LEAST = 1e-9  # relative error that is drawn for one that is smaller, or 0
 MOST_TICKS = 4
-
-
-def sums(tables: Tables) -> Figure | None:
-    """Relative error of each sum, against the sum without rounding of the number that was meant."""
-    rows = tables["sums"].dropna(subset=["sum", "exact"])
-    if rows.empty:
-        return None
-
-    errors = (rows["sum"] / rows["exact"] - 1).abs().clip(lower=LEAST)
-    first = rows.iloc[0]
-    subject = f"{first['times']:,.0f} addends, {words.number(first['exact'], 4)} exactly if equal"
-
-    figure, panel = theme.single(0.75 + 0.2 * len(rows), subject)
-    panel.set_xscale("log")
-
-    for at, row in enumerate(rows.assign(error=errors).to_dict("records")):
-        colour = colours.of("precision", row["sum_dtype"])
-        marks.point(panel, row["error"], at, colour, row["variant"], markersize=5)
-        marks.beside_bar(panel, row["error"], at, words.number(row["sum"], 7))
-
-    low, high = errors.min() / 3, errors.max()
-    limits = (low, 30 * high)  # with room for the words
-    marks.bar_axis(panel, list(rows["variant"]), xlabel="relative error", xlim=limits)
-    marks.log_axis(panel.xaxis, low, high, words.power_tick)
-    return figure
 
 
 def forced(tables: Tables) -> Figure | None:
@@ -58,7 +33,7 @@ def forced(tables: Tables) -> Figure | None:
         panel.set(yscale="log", title=operation, xlabel=quantity)
         ends = _errors(panel, own)
         panel.set_ylim(LEAST / 20, 3)
-        marks.log_axis(panel.yaxis, LEAST, 1, words.power_tick)
+        marks.log_axis(panel.yaxis, 10 * LEAST, 1, words.power_tick)
         marks.label_ends(panel, ends)
 
     return figure

@@ -1,89 +1,79 @@
-"""The ladder: a step after each change, and what checkpointing gives and takes."""
+"""The ladder: a step after each change."""
 
 import math
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from stepscope.figures import colours, marks, places, theme, words
 from stepscope.figures.curves import in_units
-from stepscope.figures.steps import PHASES, phase_parts
+from stepscope.figures.steps import PHASES
 from stepscope.results.tables import Tables, where
 
 BROKEN = 1.6  # a bar that is as many times as long as all others is cut
 MOST_PLACES = 3
 TODAYS = 3  # rungs, at least, of a ladder that page one begins with
 VARIANT = ["cell", "variant"]
-ABOUT = ["after", "is_aside", "label", "changed"]  # of each variant
+COMPARED = {"b": "variant", "a": "after"}
 STATUS = {"oom": "out of memory"}
 
 
 def rungs(tables: Tables) -> pd.DataFrame:
-    """Whole steps of a ladder's variants, in the order in which they stand there: a row a place and
-    variant, with what `variants` says of it.
-
-    `ratio` and `verdict` are those of its comparison with `after`, which is called `after_label`;
-    `follows` is True of those that are compared with the rung above.
-    """
-    about = tables["variants"][[*VARIANT, *ABOUT]]
-    rows = places.free_steps(tables, study="ladder").merge(about, on=VARIANT)
+    """Whole steps of all ladders, in the order in which they stand there: a row a place and rung,
+    with what `variants` says of it, and the `ratio` and `verdict` of its comparison with the one
+    that it comes after."""
     pairs = tables.rows("comparisons", study="ladder", mode="step", phase="step", quantity="time")
-    judged = pairs[["cell", "b", "a", "ratio", "verdict"]]
-    judged = judged.set_axis([*VARIANT, "after", "ratio", "verdict"], axis="columns")
-    labels = about[[*VARIANT, "label"]].set_axis(["cell", "after", "after_label"], axis="columns")
-    rows = rows.merge(judged, how="left").merge(labels, how="left")
-    above = rows[~rows["is_aside"]].groupby("cell")["variant"].shift()
-    follows = rows["after"] == above.reindex(rows.index)
-    return rows.assign(follows=follows, verdict=rows["verdict"].fillna(""))
+    judged = pairs.rename(columns=COMPARED)[[*VARIANT, "after", "ratio", "verdict"]]
+    rows = places.plain_steps(tables, study="ladder").merge(tables.rows("variants", is_aside=False))
+    return rows.merge(judged, how="left").fillna({"verdict": ""})
 
 
 def climbed(tables: Tables) -> pd.DataFrame:
-    """The rungs of places, but for checkpoints: the longest ladder that begins with several changes
-    at once, as people run the step, then the largest that begin where the longest of all does."""
-    every = rungs(tables)
-    steps = every[every["changed"] != "checkpoint"]
-    measured = steps.dropna(subset="median")
-    if measured.empty:
-        return measured
+    """The rungs of the largest places with a whole ladder, first the longest that begins with
+    several changes at once, as people run the step.
 
-    firsts = steps.groupby("cell")["variant"].first()
-    counts = measured["cell"].value_counts()
-    begins_alike = firsts == firsts[measured["cell"].mode()[0]]
-    is_todays = firsts.str.contains("+", regex=False) & (counts.reindex(firsts.index) >= TODAYS)
-    todays = counts[firsts.index[is_todays]].nlargest(1).index
-    whole = measured[measured["cell"].isin(firsts.index[begins_alike].difference(todays))]
-    cells = [*places.in_order(tables, whole)["cell"].unique(), *todays]
-    return pd.concat([steps[steps["cell"] == cell] for cell in cells[: -MOST_PLACES - 1 : -1]])
+    Whole is one of as many rungs as page one asks for; where there is none, the longest.
+    """
+    steps = rungs(tables)
+    ladders = steps.groupby("cell")
+    counts = ladders["median"].count()
+    whole = counts.index[(counts > 0) & (counts >= min(TODAYS, counts.max()))]
+    cells = places.in_order(tables, where(steps, cell=set(whole)))["cell"].unique()
+    # Rungs of those that people run, 0 of others.
+    todays = counts * ladders["variant"].first().str.contains("+", regex=False)
+    first = todays.loc[cells[::-1]].nlargest(MOST_PLACES).index
+    return steps.set_index("cell").loc[first].reset_index()
 
 
 def ladder(tables: Tables) -> Figure | None:
     """A panel a place, the largest on top; a bar a rung: phases, the step's interval, its ratio to
     the rung before.
 
-    Where launches limit a rung, lines show each step without the host.
+    Of a rung that launches limit a line shows the step without the host.
     """
     shown = climbed(tables)
     if shown.empty:
         return None
 
-    limited = shown.loc[shown["limits"] == "launches", "cell"]
-    alone = where(places.free_steps(tables, "host_free_time", "ladder"), cell=set(limited))
-    alone = alone[[*VARIANT, "median"]].rename(columns={"median": "host_free"})
-    shown = shown.merge(alone, on=VARIANT, how="left")
+    alone = places.plain_steps(tables, "host_free_time", "ladder")[[*VARIANT, "median"]]
+    alone = alone.rename(columns={"median": "host_free"}).assign(limits="launches")
+    shown = shown.merge(alone, how="left")
     cells = shown.drop_duplicates("cell")
     counts = shown["cell"].value_counts(sort=False)
+    subject = "× as fast as the measured row above"
+    if shown["host_free"].any():
+        subject += "; vertical line: without the host"
 
     figure, panels = theme.panels(
         len(cells),
         1,
         0.45 + (0.55 + 0.19 * counts).sum(),
-        _subject(shown),
+        subject,
         PHASES,
         gridspec_kw={"height_ratios": counts},
     )
-    phases = places.phase_times(tables, study="ladder")
+    phases = places.plain_steps(tables, study="ladder", phase=list(PHASES))
 
     for panel, row in zip(panels, cells.to_dict("records"), strict=True):
         _bars(panel, *(where(rows, cell=row["cell"]) for rows in (shown, phases)))
@@ -94,30 +84,25 @@ def ladder(tables: Tables) -> Figure | None:
     return figure
 
 
-def _subject(shown: pd.DataFrame) -> str:
-    told = "× as fast as the row above"
-    if shown["verdict"][~shown["follows"]].any():
-        told += " or the one in brackets"
-    if shown["host_free"].notna().any():
-        told += "; vertical line: without the host"
-    return told
-
-
 def _bars(panel: Axes, steps: pd.DataFrame, phases: pd.DataFrame) -> None:
-    limit = _limit(steps)
+    steps = in_units(steps, 1e-3).set_index("variant")
+    longest = steps[["median", "high"]].max(axis=1).nlargest(2).tolist()
+    # Up to here bars are drawn: all, or all but the longest.
+    limit = 1.05 * (longest[-1] if longest[0] > BROKEN * longest[-1] else longest[0])
+    # Phases as shares of the step, in which they overlap, as far as the limit.
+    ends = phases.pivot_table("median", "variant", "phase").reindex(steps.index)
+    ends = ends.reindex(columns=list(PHASES)).fillna(0.0).cumsum(axis=1)
+    ends = ends.mul(steps["median"] / ends.iloc[:, -1], axis=0).clip(upper=limit)
+    parts = ends.diff(axis=1).fillna(ends)
+    is_cut = steps["median"] > limit
+    told = [_told(row, limit) for row in steps.to_dict("records")]
+    rows = parts.join(steps[["low", "high"]].mask(is_cut)).assign(told=told)
+    labels = [words.short(label, 24) for label in steps["label"]]
+    marks.keyed_bars(panel, rows, PHASES, labels, xlim=(0, 1.42 * limit))
 
-    for at, row in enumerate(in_units(steps, 1e-3).to_dict("records")):
-        if not math.isnan(row["host_free"]):
-            marks.across_bar(panel, 1e3 * row["host_free"], at)
-        step, low, high = row["median"], row["low"], row["high"]
-        if math.isnan(step):
-            told = STATUS.get(row["status"], row["status"])
-            marks.beside_bar(panel, 0, at, told, color=colours.MUTED)
-            continue
-        parts = _parts(where(phases, variant=row["variant"]), step)
-        told = f"{words.measured(step, low, high)} ms{_told(row)}"
-        if step > limit:  # the axis ends before the bar does
-            marks.bar(panel, at, _up_to(limit, parts), f"cut short: {told}")
+    for at, (is_short, alone) in enumerate(zip(is_cut, steps["host_free"], strict=True)):
+        marks.across_bar(panel, 1e3 * alone, at)
+        if is_short:
             panel.text(
                 0.93 * limit,
                 at,
@@ -126,88 +111,15 @@ def _bars(panel: Axes, steps: pd.DataFrame, phases: pd.DataFrame) -> None:
                 fontsize=11,
                 va="center",
                 ha="center",
-                clip_on=True,
             )
-        else:
-            marks.bar(panel, at, parts, told, low, high)
-
-    labels = [words.short(label, 24) for label in steps["label"]]
-    marks.bar_axis(panel, labels, xlim=(0, 1.42 * limit))
 
 
-def _limit(steps: pd.DataFrame) -> float:
-    """Milliseconds up to which bars are drawn: all, or all but the longest."""
-    known = steps.dropna(subset="median").sort_values("median")
-    *shorter, longest = known["median"]
-    is_cut = bool(shorter) and longest > BROKEN * shorter[-1]
-    drawn = known[:-1] if is_cut else known
-    return 1.05e3 * np.nanmax(drawn[["median", "high"]])
-
-
-def _parts(phases: pd.DataFrame, step: float) -> list[marks.Part]:
-    """(ms, colour) of the phases as shares of the step, in which they overlap."""
-    apart = phase_parts(phases)
-    whole = sum(width for width, _ in apart)
-    if not whole:
-        return [(step, colours.of("phase", ""))]
-    return [(width * step / whole, colour) for width, colour in apart]
-
-
-def _up_to(limit: float, parts: list[marks.Part]) -> list[marks.Part]:
-    """The parts of a bar, each at its scale, as far as the limit."""
-    left, kept = limit, []
-    for width, colour in parts:
-        kept.append((min(width, left), colour))
-        left = max(0.0, left - width)
-    return kept
-
-
-def _told(row: dict) -> str:
-    """`, × 1.55`; what is not faster is told by its verdict, and what does not follow the row above
-    by what it is compared with."""
-    if not row["verdict"]:
-        return ""
-    verdict = "" if row["verdict"] == "faster" else f" {row['verdict']}"
-    against = "" if row["follows"] else f" ({words.short(row['after_label'], 24)})"
-    return f",  × {words.measured(row['ratio'])}{verdict}{against}"
-
-
-def checkpointed(tables: Tables) -> pd.DataFrame:
-    """The rungs with checkpoints at the largest place that has any, and those without that they are
-    compared with."""
-    steps = rungs(tables).dropna(subset="median")
-    is_change = (steps["changed"] == "checkpoint") & (steps["after"].fillna("") != "")
-    place = places.largest(tables, steps[is_change])
-    own = steps[steps["cell"].isin(place["cell"])]
-    return own[own["variant"].isin({*place["variant"], *place["after"]})]
-
-
-def checkpoint(tables: Tables) -> Figure | None:
-    """Time and peak of a rung and of the same rung with a checkpoint every k blocks, at the largest
-    place."""
-    own = checkpointed(tables)
-    if own.empty:
-        return None
-
-    # A rung that takes turns uses what others reserved: only what it allocates is its own.
-    every, word = places.peaks(tables, "ladder", places.OWN_PEAKS)
-    peaks = where(every, cell=own["cell"].iloc[0]).set_index("variant")["median"]
-    if peaks.empty:
-        return None
-
-    unit, scale = words.byte_unit(peaks.max())
-    subject = words.place(own.iloc[0])
-    figure, (time, memory) = theme.panels(1, 2, 0.8 + 0.24 * len(own), subject, sharey=True)
-
-    for at, row in enumerate(in_units(own, 1e-3).to_dict("records")):
-        step = [(row["median"], colours.ACCENT)]
-        marks.bar(time, at, step, low=row["low"], high=row["high"])
-        peak = peaks.get(row["variant"], 0.0) / scale
-        marks.bar(memory, at, [(peak, colours.ACCENT)])
-
-    labels = [words.short(label, 24) for label in own["label"]]
-
-    for panel, label in ((time, "ms a step"), (memory, f"{unit} {word} at the peak")):
-        marks.bar_axis(panel, labels, xlabel=label, xlim=(0, 1.2 * panel.dataLim.x1 or 1))
-
-    return figure
+def _told(row: dict, limit: float) -> str:
+    """`39 ms,  × 1.55`; what is not faster is told by its verdict."""
+    step = row["median"]
+    if math.isnan(step):
+        return STATUS.get(row["status"], row["status"])
+    told = f"{words.measured(step, row['low'], row['high'])} ms"
+    if row["verdict"]:
+        told += f",  × {words.measured(row['ratio'])} {row['verdict'].replace('faster', '')}"
+    return f"cut short: {told.rstrip()}" if step > limit else told.rstrip()

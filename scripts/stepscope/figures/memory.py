@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from stepscope.figures import colours, curves, marks, places, theme, words
 from stepscope.results.tables import Tables, where
 
-MOST_MOMENTS = 1200  # that are drawn
+MOST_MOMENTS = 600  # that are drawn
 LEAST_NAMED = 0.06  # of the panel's height, from which on an area has room for its name
 
 
@@ -87,7 +87,7 @@ def of_recording(rows: pd.DataFrame, subject: str) -> Figure | None:
     if reserved.any():
         panel.plot(time, reserved, label="reserved", **marks.DASHED)
     moment = time[kept.index(peak_row)]
-    marks.point(panel, moment, peak, colours.INK, "peak", "v", markersize=5)
+    panel.plot(moment, peak, "v", color=colours.INK, label="peak", markersize=5)
     _phases(panel, time, rows["phase"].astype("str").fillna(""))
     _names(panel, time, values, key)
     return figure
@@ -149,7 +149,7 @@ def _names(
 def memory_growth(tables: Tables) -> Figure | None:
     """Peak of a training step over the context, a line a size, a panel a precision; dashed the
     memory of the device."""
-    peaks, word = places.peaks(tables, "timing")
+    peaks, word = places.peaks(tables)
     rows = places.usual_batch(peaks)
     if rows["context"].nunique() < 2:
         return None
@@ -159,13 +159,6 @@ def memory_growth(tables: Tables) -> Figure | None:
     limit = tables.rows("cells", study="timing", device="cuda")["memory"].max()
     levels = {} if math.isnan(limit) else {"the GPU's memory": limit / scale}
     known = rows.assign(median=rows["median"] / scale)
-    return curves.over_context(
-        tables,
-        pd.concat([known, lost]).drop(columns=["low", "high"]),
-        places.with_lines,
-        f"{word} at the peak of a training step",
-        unit=unit,
-        margins=(1 / 1.3, 1.5),
-        height=2.4,
-        levels=levels,
-    )
+    shown = pd.concat([known, lost]).drop(columns=["low", "high"])
+    subject = f"{word} at the peak of a training step"
+    return curves.over_context(tables, shown, subject, unit, levels)

@@ -1,21 +1,16 @@
 """Which rows a figure is of: plain whole steps, the largest place, and the order of sizes and
 precisions."""
 
-import math
-from itertools import count
-
 import pandas as pd
 
-from stepscope.axes import MODES
 from stepscope.figures.words import short
 from stepscope.model.formats import PRECISIONS
-from stepscope.results.tables import Tables
+from stepscope.results.tables import Tables, where
 
 PLACE = ["size", "context", "batch"]
 USUAL = ("", "float32")  # types in which a model is built, so that a precision says what it runs in
 # Of the GPU's allocator, of the process on a CPU.
 PEAKS = {"peak_reserved": "reserved", "peak_resident": "resident"}
-OWN_PEAKS = {"peak_allocated": "allocated", "peak_resident": "resident"}
 
 
 def parameters(tables: Tables) -> dict[str, float]:
@@ -49,14 +44,12 @@ def with_lines(frame: pd.DataFrame) -> list[str]:
 def in_order(tables: Tables, frame: pd.DataFrame) -> pd.DataFrame:
     """Rows by parameters, those without any last, then by context, batch and precision; see
     as_built."""
-    known = parameters(tables)
-    sizes = sorted(frame["size"].unique(), key=lambda size: known.get(size, math.inf))
-    precisions = dict(zip(PRECISIONS, count(), strict=False))
-    ranked = frame.assign(
-        size=frame["size"].map(sizes.index), precision=frame["precision"].map(precisions)
-    )
-    by = ["size", "context", "batch", "precision"]
-    order = ranked.reset_index(drop=True).sort_values(by, kind="stable").index
+    ranks = {name: rank for rank, name in enumerate(PRECISIONS)}
+    ranked = frame.reset_index(drop=True)
+    ranked["precision"] = ranked["precision"].map(ranks)
+    ranked["parameters"] = ranked["size"].map(parameters(tables))
+    by = ["parameters", *PLACE, "precision"]
+    order = ranked.sort_values(by, kind="stable").index
     return as_built(tables, frame.iloc[order])
 
 
@@ -114,36 +107,29 @@ def usual_batch(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[frame["batch"] == frame["size"].map(usual)]
 
 
-def plain_steps(tables: Tables, study: str, **where: object) -> pd.DataFrame:
-    """The series of whole training steps at neutral options whose columns have these values: a row
-    a place and precision; in a ladder a variant."""
-    return tables.rows("series", study=study, options="", mode="step", **where)
+def plain_steps(
+    tables: Tables,
+    quantity: object = "time",
+    study: str = "timing",
+    phase: object = "step",
+) -> pd.DataFrame:
+    """The series of whole training steps at neutral options, a row a place and precision; in a
+    ladder a variant. Those of a phase are synchronised around it."""
+    chosen = {"study": study, "quantity": quantity, "phase": phase}
+    return tables.rows("series", options="", mode="step", **chosen)
 
 
-def free_steps(tables: Tables, quantity: str = "time", study: str = "timing") -> pd.DataFrame:
-    """A quantity of them, not synchronised within."""
-    return plain_steps(tables, study, quantity=quantity, phase="step")
-
-
-def phase_times(tables: Tables, study: str = "timing") -> pd.DataFrame:
-    """Times of their phases, synchronised around each."""
-    return plain_steps(tables, study, quantity="time", phase=MODES["step"].phases)
-
-
-def peaks(tables: Tables, study: str, kinds: dict[str, str] = PEAKS) -> tuple[pd.DataFrame, str]:
-    """(rows, word) of their peaks: of the first of these kinds that is known, by default reserved,
-    without a GPU resident bytes."""
-    every = plain_steps(tables, study, quantity=set(kinds))
-    rows = every.dropna(subset="median")
-    known = set(rows["quantity"])
-    quantity = min(kinds, key=lambda kind: kind not in known)  # the first one that is known
-    return rows[rows["quantity"] == quantity], kinds[quantity]
+def peaks(tables: Tables) -> tuple[pd.DataFrame, str]:
+    """(rows, word) of their peaks: reserved, without a GPU resident bytes."""
+    rows = plain_steps(tables, set(PEAKS)).dropna(subset="median")
+    quantity = min(rows["quantity"], default="peak_resident", key=list(PEAKS).index)
+    return where(rows, quantity=quantity), PEAKS[quantity]
 
 
 def tried_steps(tables: Tables) -> pd.DataFrame:
     """The times of whole training steps at each size's usual batch, and those that ran out of
     memory; not what the machine cannot do."""
-    steps = free_steps(tables)
+    steps = plain_steps(tables)
     return usual_batch(steps[steps["status"] != "unsupported"])
 
 

@@ -4,7 +4,7 @@ on."""
 import pandas as pd
 from matplotlib.figure import Figure
 
-from stepscope.figures import colours, marks, places, theme, words
+from stepscope.figures import colours, marks, places, theme
 from stepscope.results.tables import Tables, where
 
 MOST_CELLS = 6
@@ -51,28 +51,21 @@ def warmup(tables: Tables) -> Figure | None:
 
 
 def first_step(tables: Tables) -> Figure | None:
-    """Two bars a size, the first step and below it, paler, a later one, by what the host does."""
+    """Two bars a size, the first step and below it a later one, by what the host does."""
     rows = tables.rows("first_step", phase="step").dropna(subset=["context"])
     if rows.empty:
         return None
 
     cells = places.in_order(tables, rows.drop_duplicates("cell"))
-    taken = rows.loc[rows[["first", "later"]].max(axis=1) > 0, "part"]
-    key = colours.key("first step", set(taken))
-    subject = "the first step of a fresh process; paler, a later step"
+    both = rows.melt(["cell", "part"], ["first", "later"], "step", "time")
+    key = colours.key("first step", set(both.loc[both["time"] > 0, "part"]))
+    widths = both.assign(ms=1e3 * both["time"]).pivot_table("ms", ["cell", "step"], "part")
+    names = []
+    for name in places.names(cells):
+        names += [name, "a later step"]
 
-    figure, panel = theme.single(1.15 + 0.34 * len(cells), subject, key)
-
-    for at, cell in enumerate(cells["cell"]):
-        own = where(rows, cell=cell).set_index("part")[["first", "later"]]
-        widths = 1e3 * own.reindex(list(key)).fillna(0.0)
-        of_first, of_later = (zip(widths[which], key.values(), strict=True) for which in widths)
-        first = marks.stack(panel, at - 0.18, of_first, height=0.36)
-        marks.beside_bar(panel, first, at - 0.18, f"{words.number(first)} ms")
-        later = marks.stack(panel, at + 0.2, of_later, height=0.24, alpha=0.5)
-        told = words.number(later)
-        marks.beside_bar(panel, later, at + 0.2, told, fontsize=7, color=colours.MUTED)
-
-    names = places.names(cells)
-    marks.bar_axis(panel, names, xlabel="ms", xlim=(0, 1.15 * panel.dataLim.x1))
+    subject = "the first step of a fresh process"
+    figure, panel = theme.single(1.15 + 0.19 * len(names), subject, key)
+    marks.keyed_bars(panel, widths.reindex(cells["cell"], level="cell"), key, names, xlabel="ms")
+    panel.set_xlim(0, 1.15 * panel.dataLim.x1)
     return figure

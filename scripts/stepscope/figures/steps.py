@@ -3,7 +3,6 @@ brings, and of several devices where the step of each rank goes."""
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from stepscope.axes import MODES
@@ -17,28 +16,26 @@ MOST_RANKS = 24
 MOST_CELLS = 30
 
 
-def phase_parts(rows: pd.DataFrame) -> list[marks.Part]:
-    """(ms, colour) of the phases in these rows, in the order of the step."""
-    milliseconds = 1e3 * rows.set_index("phase")["median"]
-    return [(milliseconds.get(phase, 0.0), colour) for phase, colour in PHASES.items()]
-
-
 def step_parts(tables: Tables) -> Figure | None:
     """A bar a size and precision, of the phases of the step; a panel a context that about as many
     have. Each has an axis of its own: a context of few tokens would not be seen on one for all.
 
     The dark bar at its end is the interval of the whole step, which is not synchronised within.
     """
-    rows = places.usual_batch(places.phase_times(tables)).dropna(subset="median")
+    rows = places.usual_batch(places.plain_steps(tables, phase=list(PHASES))).dropna(
+        subset="median"
+    )
     if rows.empty:
         return None
 
     counts = rows.groupby("context")["cell"].nunique()
     contexts = counts.index[counts >= counts.max() / 2][-MOST_CONTEXTS:]
     steps = places.tried_steps(tables)
+    steps["told"] = steps["status"].map({"oom": "out of memory"}).fillna("")
     bars = places.in_order(tables, steps.assign(context=0)).drop_duplicates(
         ["size", "built"], keep="last"
     )
+    names = bars["size"].map(lambda size: words.short(size, 14)) + " " + bars["built"]
     subject = "each phase synchronised"
     if len(contexts) > 1:
         subject += "; each panel has its own scale"
@@ -46,33 +43,19 @@ def step_parts(tables: Tables) -> Figure | None:
     figure, panels = theme.wrapped(len(contexts), 2, height, subject, key=PHASES, sharey=True)
 
     for panel, context in zip(panels, contexts, strict=True):
-        _phase_bars(panel, bars, *(where(frame, context=context) for frame in (rows, steps)))
-        panel.set_title(f"context {context:,.0f}")
+        phases, whole = (
+            curves.in_units(where(each, context=context), 1e-3) for each in (rows, steps)
+        )
+        parts = phases.pivot_table("median", BAR, "phase")
+        shown = whole.set_index(BAR)[["told", "low", "high"]].join(parts)
+        shown = shown.reindex(pd.MultiIndex.from_frame(bars[BAR]))
+        marks.keyed_bars(panel, shown, PHASES, list(names), title=f"context {context:,.0f}")
+        panel.set_xlim(0, 1.18 * panel.dataLim.x1)
 
     for panel in panels[-2:]:
         panel.set_xlabel("ms")
 
     return figure
-
-
-def _phase_bars(
-    panel: Axes,
-    bars: pd.DataFrame,
-    phases: pd.DataFrame,
-    steps: pd.DataFrame,
-) -> None:
-    for at, bar in enumerate(bars.to_dict("records")):
-        own = places.alike(phases, bar, BAR)
-        whole = next(iter(places.alike(steps, bar, BAR).to_dict("records")), {})
-        if len(own):
-            low, high = 1e3 * whole["low"], 1e3 * whole["high"]
-            marks.bar(panel, at, phase_parts(own), low=low, high=high, fontsize=7)
-        elif whole.get("status") == "oom":
-            marks.beside_bar(panel, 0, at, "out of memory", color=colours.MUTED, fontsize=7)
-
-    sizes = bars["size"].map(lambda size: words.short(size, 14))
-    longest = 1.18 * panel.dataLim.x1 if panel.patches else 1
-    marks.bar_axis(panel, list(sizes + " " + bars["built"]), xlim=(0, longest))
 
 
 def time_by_context(tables: Tables) -> Figure | None:
@@ -81,27 +64,20 @@ def time_by_context(tables: Tables) -> Figure | None:
     if rows.dropna(subset="median")["context"].nunique() < 2:
         return None
 
-    return curves.over_context(
-        tables,
-        curves.in_units(rows, 1e-3),
-        places.with_lines,
-        "whole training step",
-        unit="ms a step",
-        margins=(0.8, 1.3),
-        height=2.5,
-    )
+    shown = curves.in_units(rows, 1e-3)
+    return curves.over_context(tables, shown, "whole training step", "ms a step", {})
 
 
-WAYS = {  # quantity → what it is called, and its marker
-    "busy_time": ("GPU busy", "s"),
-    "host_free_time": ("without the host", "D"),
-    "time": ("by the clock", "o"),
+WAYS = {  # quantity → what it is called
+    "busy_time": "GPU busy",
+    "host_free_time": "without the host",
+    "time": "by the clock",
 }
 
 
 def _by_ways(tables: Tables) -> pd.DataFrame:
     """The whole steps in all of these ways."""
-    found = (places.usual_batch(places.free_steps(tables, quantity)) for quantity in WAYS)
+    found = (places.usual_batch(places.plain_steps(tables, quantity)) for quantity in WAYS)
     return pd.concat(found).dropna(subset="median")
 
 
@@ -123,42 +99,28 @@ def launches(tables: Tables) -> Figure | None:
 
     height = 0.85 + 0.155 * len(rows)
     subject = "a whole training step; its launches on the right"
-    key = colours.key("way", dict(WAYS.values()))
+    key = colours.key("way", WAYS.values())
 
     figure, panel = theme.single(height, subject, key)
     panel.set_xscale("log")
-    every = _by_ways(tables)
-    counts = places.free_steps(tables, "launches").set_index("cell")["median"]
+    every = curves.in_units(_by_ways(tables), 1e-3)
+    counts = places.plain_steps(tables, "launches").set_index("cell")["median"]
     beside = panel.get_yaxis_transform()
 
     for at, row in enumerate(rows.to_dict("records")):
-        _marks(panel, at, where(every, cell=row["cell"]), row["limits"])
+        own = where(every, cell=row["cell"])
+        for each in own.to_dict("records"):
+            name = WAYS[each["quantity"]]
+            marks.measured(panel, at, each, key[name], name, markersize=4)
+        if row["limits"] == "launches":
+            panel.plot(own["median"], [at] * len(own), label="_launches", **marks.BASE)
         if row["cell"] in counts:
             count = f"{counts[row['cell']]:,.0f}"
             panel.annotate(count, (1.02, at), xycoords=beside, va="center", fontsize=7)
 
     marks.bar_axis(panel, places.names(rows), xlabel="ms")
-    marks.log_axis(panel.xaxis, 1e3 * rows["median"].min() / 3, 1e3 * rows["median"].max())
+    marks.log_axis(panel.xaxis, *panel.get_xlim())
     return figure
-
-
-def _marks(panel: Axes, at: int, rows: pd.DataFrame, limits: str) -> None:
-    """The marks of a cell, and a line from the shortest to the longest where launches limit it."""
-    values = curves.in_units(rows, 1e-3)
-
-    for row in values.to_dict("records"):
-        label, marker = WAYS[row["quantity"]]
-        marks.measured(panel, at, row, colours.of("way", label), label, marker, markersize=4)
-
-    if limits == "launches":
-        panel.plot(
-            values["median"].agg(["min", "max"]),
-            [at, at],
-            color=colours.MUTED,
-            linewidth=0.8,
-            zorder=1.5,
-            label="_launches",
-        )
 
 
 def precision_speedup(tables: Tables) -> Figure | None:
@@ -169,16 +131,8 @@ def precision_speedup(tables: Tables) -> Figure | None:
     if ratios.empty:
         return None
 
-    return curves.over_context(
-        tables,
-        ratios,
-        places.built,
-        "whole training step, fp32 (without TF32) = 1",
-        unit="times as fast as fp32",
-        margins=(0.95, 1.1),
-        height=2.4,
-        has_base=True,
-    )
+    subject, unit = "whole training step", "times as fast as fp32 (without TF32)"
+    return curves.over_context(tables, ratios, subject, unit, {"": 1.0})
 
 
 def relative(

@@ -1,7 +1,7 @@
 """One look for all figures: fonts, lines, axes, panels, and the SVG that a figure becomes."""
 
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
 
@@ -9,20 +9,20 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Rectangle
 from matplotlib.textpath import TextPath
-from matplotlib.transforms import Affine2D, Transform
 
 from stepscope.figures import colours
 from stepscope.figures.svg import shorter
 
 Shown = TypeVar("Shown")  # what a figure is drawn of
 LABEL = 7.5  # points of a name at a line
+SQUARE = 20  # points of a name's place in a key that are not the name's
+KEY_ROW = 11.5 / 72  # inches
 WIDTH = 4.8  # inches: 346 points, of which a phone shows each a little larger than a pixel
 # Laid out with matplotlib's own font, the same on every machine; the SVG's text is text, in these
 # fonts if they exist.
-SVG_FONTS = "Helvetica Neue,Helvetica,Arial,Liberation Sans,sans-serif"
+SVG_FONTS = "Helvetica,Arial,sans-serif"
 STYLE: dict[Any, Any] = {  # of matplotlib's rcParams
     "font.family": "DejaVu Sans",
     "font.size": 8,
@@ -31,6 +31,12 @@ STYLE: dict[Any, Any] = {  # of matplotlib's rcParams
     "axes.titlelocation": "left",
     "axes.labelcolor": colours.INK,
     "figure.labelsize": 8,
+    "figure.dpi": 72,  # so that a pixel is a point
+    "figure.constrained_layout.use": True,
+    "figure.constrained_layout.w_pad": 0.04,
+    "figure.constrained_layout.h_pad": 0.04,
+    "figure.constrained_layout.wspace": 0.03,
+    "figure.constrained_layout.hspace": 0.03,
     "axes.edgecolor": colours.MUTED,
     "axes.facecolor": "none",
     "axes.linewidth": 0.6,
@@ -50,6 +56,16 @@ STYLE: dict[Any, Any] = {  # of matplotlib's rcParams
     "ytick.major.width": 0.6,
     "xtick.major.size": 2.5,
     "ytick.major.size": 2.5,
+    "legend.frameon": False,
+    "legend.fontsize": LABEL,
+    "legend.title_fontsize": LABEL,
+    "legend.borderpad": 0,
+    "legend.borderaxespad": 0.3,
+    "legend.handlelength": 0.9,
+    "legend.handleheight": 0.9,
+    "legend.handletextpad": 0.4,
+    "legend.labelspacing": 0.4,
+    "legend.columnspacing": 1.4,
     "text.color": colours.INK,
     "text.parse_math": False,
     "lines.linewidth": 1.4,
@@ -88,33 +104,21 @@ def panels(
     below the subject. kwargs: those of matplotlib's `Figure.subplots`.
     """
     colour_of = key or {}
-    of_key = _rows(colour_of)
-    height += 12 / 72 * len(of_key[1:])
-    layout = ConstrainedLayoutEngine()
-    figure = Figure(figsize=(WIDTH, height), layout=layout)
+    widest = max(map(text_width, colour_of), default=0.0)
+    of_key = int(72 * WIDTH // (widest + SQUARE))
+    further = (len(colour_of) - 1) // of_key
+    figure = Figure(figsize=(WIDTH, height + max(0, further) * KEY_ROW))
     axes = figure.subplots(rows, columns, squeeze=False, **kwargs)
-    top = 72 * height - 3  # in points from below, as all of the header
-    _words(figure, 4, top - 5, subject, color=colours.MUTED)
-    top -= 13
-
-    for row in of_key:
-        x = 4.0
-        for name in row:
-            square = Rectangle(
-                (x, top - 9), 7, 7, linewidth=0, color=colour_of[name], transform=_points(figure)
-            )
-            figure.add_artist(square)
-            _words(figure, x + 10, top - 5.5, name)
-            x += _key_width(name)
-        top -= 12
-
-    layout.set(
-        w_pad=0.04,
-        h_pad=0.04,
-        wspace=0.03,
-        hspace=0.03,
-        rect=(0, 0, 1, top / (72 * height)),
+    squares = [Rectangle((0, 0), 1, 1, color=colour) for colour in colour_of.values()]
+    header = figure.legend(
+        squares,
+        list(colour_of),
+        title=subject,
+        loc="outside upper left",
+        ncols=of_key,
+        alignment="left",
     )
+    header.get_title().set_color(colours.MUTED)
     return figure, list(axes.flat)
 
 
@@ -142,44 +146,6 @@ def wrapped(
         axes[at].set_visible(False)
         axes[at - columns].tick_params(labelbottom=True)
     return figure, axes[:count]
-
-
-def _rows(names: Iterable[str]) -> list[list[str]]:
-    """Names of a key in as many rows as the figure's width asks for."""
-    rows: list[list[str]] = []
-    for name in names:
-        if not rows or sum(_key_width(each) for each in (*rows[-1], name)) > 72 * WIDTH - 8:
-            rows.append([])
-        rows[-1].append(name)
-    return rows
-
-
-def _words(
-    figure: Figure,
-    x: float,
-    y: float,
-    text: str,
-    **look,
-) -> None:
-    figure.text(
-        x,
-        y,
-        text,
-        transform=_points(figure),
-        va="center_baseline",
-        fontsize=LABEL,
-        in_layout=False,
-        **look,
-    )
-
-
-def _points(figure: Figure) -> Transform:
-    """From points, counted from the lower left corner."""
-    return Affine2D().scale(1 / 72) + figure.dpi_scale_trans
-
-
-def _key_width(name: str) -> float:
-    return text_width(name) + 24
 
 
 @cache

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from stepscope.figures import colours, marks, places, theme, words
 from stepscope.figures.where import merged
-from stepscope.results.tables import Tables
+from stepscope.results.tables import Tables, where
 
 LANE = 0.2  # inches
 THICK = 9.5  # points of a rectangle's height
@@ -36,19 +36,18 @@ def timeline(tables: Tables) -> Figure | None:
 def one_attention(tables: Tables) -> Figure | None:
     """Of one block in it. What was recorded before it was told apart ends with the host's range."""
     rows = profiled(tables)
-    around = rows[rows["view"] == "attention"]
-    ranges = around[(around["category"] == "range") & (around["start"] == 0)]
-    cut = around.assign(end=around["end"].clip(upper=ranges["end"].max()))
-    own = _of(rows, "one attention")
-    return own or _of(cut[cut["start"] < cut["end"]], "attention")
+    around = where(rows, view="attention")
+    last = where(around, category="range", start=0)["end"].max()
+    cut = around[around["start"] < last]
+    cut = cut.assign(end=cut["end"].clip(upper=last))
+    return _of(rows, "one attention") or _of(cut, "attention")
 
 
 def _of(rows: pd.DataFrame, view: str) -> Figure | None:
-    shown = rows[rows["view"] == view]
+    shown = where(rows, view=view)
     if shown.empty:
         return None
-    subject = words.place(shown.iloc[0])
-    return of_recording(shown, f"{subject}; under the profiler")
+    return of_recording(shown, f"{words.place(shown.iloc[0])}; under the profiler")
 
 
 def of_recording(rows: pd.DataFrame, subject: str) -> Figure | None:

@@ -13,12 +13,11 @@ def told(path: Path) -> str:
         return ""
 
 
-def answered(*command: str, folder: Path | None = None) -> str | None:
+def answered(*command: str) -> str | None:
     """What a program prints; None if it fails, is not there, or takes longer than a minute."""
     try:
         ended = subprocess.run(
             command,
-            cwd=folder,
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,

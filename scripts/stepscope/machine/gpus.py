@@ -1,21 +1,14 @@
-"""The GPUs of this machine, found without importing torch: by NVML, else by what the driver shows
-in /proc."""
+"""The GPUs of this machine, found without importing torch: by NVML."""
 
 import contextlib
 import functools
 import os
-import re
 from dataclasses import dataclass
-from pathlib import Path
-
-from stepscope.machine import told
-
-PROC = Path("/proc")
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU as the driver names it; memory in MiB, 0 where only /proc was there to read."""
+    """A GPU as the driver names it; memory in MiB."""
 
     name: str
     uuid: str
@@ -25,20 +18,16 @@ class Gpu:
 
 def visible_gpus() -> list[Gpu]:
     """GPUs that CUDA_VISIBLE_DEVICES leaves visible, in its order; [] without an NVIDIA driver."""
-    gpus = _gpus_from_nvml() or _gpus_from_proc()
+    gpus = _gpus()
     wanted = os.environ.get("CUDA_VISIBLE_DEVICES")
     if wanted is None:
         return gpus
     chosen = []
     for entry in map(str.strip, wanted.split(",")):
-        found = [
-            gpu
-            for i, gpu in enumerate(gpus)
-            if entry and (entry == str(i) or gpu.uuid.startswith(entry))
-        ]
-        if not found:  # as CUDA does: the list ends at the first entry that names no device
+        named = [gpu for i, gpu in enumerate(gpus) if entry == str(i) or gpu.uuid.startswith(entry)]
+        if not entry or not named:  # as CUDA does: the list ends where no device is named
             break
-        chosen.append(found[0])
+        chosen.append(named[0])
     return chosen
 
 
@@ -50,7 +39,7 @@ def alike(gpus: list[Gpu]) -> list[str]:
 
 
 @functools.cache
-def _gpus_from_nvml() -> list[Gpu]:
+def _gpus() -> list[Gpu]:
     try:
         import pynvml
     except ImportError:
@@ -58,7 +47,7 @@ def _gpus_from_nvml() -> list[Gpu]:
     with contextlib.suppress(pynvml.NVMLError):
         pynvml.nvmlInit()
         driver = pynvml.nvmlSystemGetDriverVersion()
-        handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
+        numbers = range(pynvml.nvmlDeviceGetCount())
         gpus = [
             Gpu(
                 name=pynvml.nvmlDeviceGetName(handle),
@@ -66,20 +55,8 @@ def _gpus_from_nvml() -> list[Gpu]:
                 memory_mib=pynvml.nvmlDeviceGetMemoryInfo(handle).total // 2**20,
                 driver=driver,
             )
-            for handle in handles
+            for handle in map(pynvml.nvmlDeviceGetHandleByIndex, numbers)
         ]
         pynvml.nvmlShutdown()
         return gpus
     return []
-
-
-def _gpus_from_proc() -> list[Gpu]:
-    """What the driver says of every GPU, in the order of their addresses on the bus."""
-    folder = PROC / "driver/nvidia"
-    driver = re.search(r"Kernel Module.*?\s(\d+\.[\d.]+)", told(folder / "version"))
-    version = driver.group(1) if driver else "unknown"
-    gpus = []
-    for file in sorted(folder.glob("gpus/*/information")):
-        info = dict(re.findall(r"^([^:\n]+):\s*(.*?)\s*$", told(file), re.MULTILINE))
-        gpus.append(Gpu(info.get("Model", "unknown"), info.get("GPU UUID", ""), 0, version))
-    return gpus

@@ -9,14 +9,15 @@ import importlib.metadata
 import importlib.util
 import os
 import re
+import runpy
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from stepscope.machine import answered, gpus, told
 
 PROC = Path("/proc")
-NO_GPU = "device: cuda, but no NVIDIA GPU is visible here; use device: auto or device: cpu"
-PACKAGE = "python:"  # before the name of a tool that is a package of Python
 
 
 class MachineError(Exception):
@@ -42,27 +43,18 @@ def usual_threads(device: str) -> int:
 
 
 @functools.cache
+def _torch() -> dict[str, Any]:
+    """What torch/version.py says; it is run by itself: finding a package does not import it. {}
+    without torch."""
+    found = importlib.util.find_spec("torch")
+    if found is None or found.origin is None:
+        return {}
+    return runpy.run_path(str(Path(found.origin).with_name("version.py")))
+
+
 def torch_version() -> str | None:
     """Version of the installed torch with its build, as "2.13.0+cpu"; None without torch."""
-    return _torch_version_fields().get("__version__")
-
-
-def torch_has_cuda() -> bool:
-    """Whether the installed torch was built with CUDA."""
-    return _torch_version_fields().get("cuda") is not None
-
-
-@functools.cache
-def _torch_version_fields() -> dict[str, str]:
-    """The string assignments of torch/version.py, read as text: finding a package does not import
-    it."""
-    try:
-        spec = importlib.util.find_spec("torch")
-        places = (spec.submodule_search_locations if spec else None) or []
-        text = (Path(places[0]) / "version.py").read_text()
-    except (ImportError, IndexError, OSError, ValueError):
-        return {}
-    return dict(re.findall(r"^(\w+)(?::[^=\n]*)?\s*=\s*['\"]([^'\"]+)['\"]", text, re.MULTILINE))
+    return _torch().get("__version__")
 
 
 def package_version(name: str) -> str | None:
@@ -91,56 +83,45 @@ def choose_device(wanted: str) -> str:
         return "cpu"
     visible = gpus.visible_gpus()
     version = torch_version()
-    if visible and (torch_has_cuda() or version is None):
+    if visible and (version is None or _torch()["cuda"]):
         return "cuda"
     if wanted == "auto":
         return "cpu"
+    why = f"the installed torch {version} was built without CUDA"
     if not visible:
-        raise MachineError(NO_GPU)
-    raise MachineError(
-        f"device: cuda, but the installed torch {version} was built without CUDA; install a CUDA"
-        " build"
-    )
+        why = "no NVIDIA GPU is visible here"
+    raise MachineError(f"device: cuda, but {why}; use device: auto or device: cpu")
 
 
 def identity(
-    device: str, tools: tuple[str, ...] = (), packages: dict[str, str] | None = None
+    device: str,
+    tools: Iterable[str] = (),
+    packages: Iterable[str] = (),
+    versions: Mapping[str, str | None] | None = None,
 ) -> dict:
     """What a cell's staleness is judged by, besides its spec and its code.
 
-    `tools` are the programs that the cell uses (nsys, a compiler), and as `python:NAME` packages
+    `tools` are the programs that the cell uses (nsys, a compiler), `packages` those of Python
     beside torch: None stands for one that is missing, so that a cell goes stale when it appears.
-    `packages` are versions pinned for another environment than this one's. What cannot be known has
-    no key.
+    `versions` are those pinned for another environment than this one's; what is not pinned there
+    has no key.
     """
-    versions: dict[str, str | None] = {
-        "python": f"{sys.version_info.major}.{sys.version_info.minor}",
-        "torch": torch_version(),
-    }
+    names = ["python", "torch"]
     found: dict = {"device": device}
     if device == "cuda":
-        visible = gpus.visible_gpus()
-        if not visible:
-            raise MachineError(NO_GPU)
-        gpu = visible[0]
-        found |= {"gpu": gpu.name, "driver": gpu.driver}
-        if gpu.memory_mib:
-            found["gpu_memory_mib"] = gpu.memory_mib
-        versions["triton"] = package_version("triton")
+        gpu = gpus.visible_gpus()[0]
+        found |= {"gpu": gpu.name, "driver": gpu.driver, "gpu_memory_mib": gpu.memory_mib}
+        names.append("triton")
     else:
         found["cpu"] = cpu_name()
-    libraries = [name.removeprefix(PACKAGE) for name in tools if name.startswith(PACKAGE)]
-    programs = [name for name in tools if not name.startswith(PACKAGE)]
-    of_libraries = {name: package_version(name) for name in libraries}
-    if packages is not None:  # what is not pinned there cannot be known here
-        known = packages.keys() & {"python", "torch", "triton"}
-        versions = {name: packages[name] for name in known}
-        of_libraries = {name: packages[name] for name in packages.keys() & libraries}
-    found |= versions
-    if programs:
-        found["tools"] = {name: tool_version(name) for name in programs}
-    if libraries:
-        found["packages"] = of_libraries
+    here = {name: package_version(name) for name in ("triton", *packages)}
+    here |= {"python": "{}.{}".format(*sys.version_info), "torch": torch_version()}
+    known = here if versions is None else versions
+    found |= {name: known[name] for name in names if name in known}
+    if of_tools := {name: tool_version(name) for name in tools}:
+        found["tools"] = of_tools
+    if packages:
+        found["packages"] = {name: known[name] for name in packages if name in known}
     return found
 
 

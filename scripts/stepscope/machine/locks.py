@@ -17,7 +17,6 @@ from typing import TextIO
 
 HELD = "STEPSCOPE_HELD"  # environment variable: the device that this program's parent holds for it
 _KEPT: list[TextIO] = []  # of this process until its end: held while they are open
-AGAIN = 0.2  # seconds between two looks for a free GPU
 
 
 def lock_folder() -> Path:
@@ -58,15 +57,13 @@ def hold(device_name: str) -> Iterator[None]:
 def take_free_gpu(uuids: list[str]) -> str:
     """The UUID of a GPU that is free now; waits for one, and says so on stderr.
 
-    This process keeps its place on the GPU, and passes it on to the program that it becomes
-    (execve(2)).
+    This process keeps its place on the GPU until its end.
     """
     waits = False
     while True:
         for uuid in uuids:
             place = _open(f"{uuid}.place")
             if _takes(place) and _is_free(f"{uuid}.lock"):
-                os.set_inheritable(place.fileno(), True)
                 _KEPT.append(place)
                 if waits:
                     _say(f"got {uuid}")
@@ -75,7 +72,7 @@ def take_free_gpu(uuids: list[str]) -> str:
         if not waits:
             _say(f"waiting for a free GPU: all {len(uuids)} are measured on")
             waits = True
-        time.sleep(AGAIN)
+        time.sleep(0.2)
 
 
 def _is_free(name: str) -> bool:
@@ -115,11 +112,8 @@ def _of_all(path: Path) -> TextIO:
     try:
         descriptor = os.open(path, os.O_RDWR)
     except FileNotFoundError:
-        usual = os.umask(0)  # for all users from its first moment on
-        try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        finally:
-            os.umask(usual)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        os.fchmod(descriptor, 0o666)  # whatever the umask
     return os.fdopen(descriptor, "r+")
 
 

@@ -5,7 +5,6 @@ import contextlib
 import ctypes
 import os
 import resource
-import select
 import signal
 import subprocess
 import sys
@@ -31,7 +30,7 @@ def die_with_parent(parent: int | None = None) -> None:
     parent: the process that started this one, which may have ended before the call; without it
     today's parent.
     """
-    parent = os.getppid() if parent is None else parent
+    parent = parent or os.getppid()
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if not _descends_from(parent):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -55,8 +54,8 @@ def _parent_of(number: int) -> int | None:
 def die_with_starter() -> None:
     """The same for a program whose starter has said which process it is; called before imports that
     take seconds. One that a person starts may outlive its terminal."""
-    starter = os.environ.pop(STARTER, "")  # not that of the programs which this one starts
-    if starter.isdigit():
+    # not that of the programs which this one starts
+    if starter := os.environ.pop(STARTER, None):
         die_with_parent(int(starter))
 
 
@@ -78,17 +77,14 @@ def end_children(kept: set[int]) -> None:
     on."""
     while left := children() - kept:
         for number in left:
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
                 os.kill(number, signal.SIGKILL)
-            with contextlib.suppress(ChildProcessError):
                 os.waitpid(number, 0)
 
 
 def has_other_threads() -> bool:
     """Whether there are threads that Python waits for at its end."""
-    return any(
-        not one.daemon and one is not threading.main_thread() for one in threading.enumerate()
-    )
+    return sum(not one.daemon for one in threading.enumerate()) > 1
 
 
 def end_at_once(error: BaseException | None) -> None:
@@ -115,40 +111,28 @@ def flush() -> None:
             stream.flush()
 
 
-def run_shown(words: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Run a program and show what it says, of too much the beginning and the end; its exit code.
-    What it leaves behind, be it because it was killed, ends."""
+def run_logged(words: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Run a program that says what it says where this one does; its exit code. What it leaves
+    behind, be it because it was killed, ends, and a log that got too long is shortened."""
     adopt_orphans()
     others = children()
-    with subprocess.Popen(
-        words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    ) as running:
-        assert running.stdout is not None, "it is a pipe"
-        total = 0
-        end = b""
-        # Not until the pipe is closed: what the program leaves behind may hold it open.
-        while (ready := select.select([running.stdout], [], [], 0.1)[0]) or running.poll() is None:
-            if not ready:
-                continue
-            said = os.read(running.stdout.fileno(), 2**16)
-            if not said:
-                break
-            now = said[: max(0, MOST_SHOWN - total)]
-            _show(now)
-            total += len(said)
-            end = (end + said[len(now) :])[-LAST_SHOWN:]
-        running.wait()
+    code = subprocess.run(words, env=environment).returncode
     end_children(others)
-    if (left_out := total - MOST_SHOWN - len(end)) > 0:
-        _show(f"\n[{left_out:,} bytes are left out here]\n".encode())
-    _show(end)
-    return running.returncode
+    _shorten(sys.stdout.fileno())
+    return code
 
 
-def _show(said: bytes) -> None:
-    with contextlib.suppress(OSError):  # a log without room is no reason to end a measurement
-        sys.stdout.buffer.write(said)
-        sys.stdout.flush()
+def _shorten(log: int) -> None:
+    """Keep of an open file, if it is a large one, the beginning and the end."""
+    size = os.fstat(log).st_size
+    if size > MOST_SHOWN + LAST_SHOWN:
+        with open(f"/proc/self/fd/{log}", "r+b") as file:
+            file.seek(-LAST_SHOWN, os.SEEK_END)
+            end = file.read()
+            file.truncate(MOST_SHOWN)
+            file.seek(MOST_SHOWN)
+            file.write(b"\n[%d bytes are left out here]\n" % (size - MOST_SHOWN - len(end)) + end)
+        os.lseek(log, 0, os.SEEK_END)
 
 
 def set_environment(threads: int) -> None:
@@ -196,10 +180,9 @@ def keep_memory() -> None:
     page: naive attention between two other implementations took 1.7 times as long in every second
     round. For the CPU only.
     """
-    with contextlib.suppress(AttributeError, OSError):  # a C library without it
-        mallopt = ctypes.CDLL(None).mallopt
-        mallopt(_M_MMAP_THRESHOLD, 32 * 2**20)  # the most that it takes
-        mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
+    mallopt = ctypes.CDLL(None).mallopt
+    mallopt(_M_MMAP_THRESHOLD, 32 * 2**20)  # the most that it takes
+    mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
 
 
 def limit_address_space(more: float | None = None) -> None:

@@ -13,6 +13,7 @@ from functools import partial
 
 import torch
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from stepscope.axes import DIRECTIONS, FULL, IMPLEMENTATIONS
 from stepscope.measure import memory, precision, steps
@@ -80,7 +81,9 @@ class _Process(steps.Process):
         outcomes = {}
         turns: dict[str, Callable[[int], None]] = {}
         for name in self._names:
-            outcome = self._expected(name, direction) if full.is_ok else full
+            # What shorter sequences, or forward passes, leave to expect.
+            gone = self._gone.get((name, direction)) or self._gone.get((name, "forward"))
+            outcome = gone or Outcome() if full.is_ok else full
             outcomes[name] = outcome
             if not outcome.is_ok:
                 continue
@@ -88,9 +91,8 @@ class _Process(steps.Process):
             with caught(outcome):
                 self._warm_up(name, step, inputs, place)
                 turns[name] = partial(self._turn, name, step, place, outcome)
-            memory.release(self._device)
-            if outcome.status == "oom" and self._after_forward:
-                self._note_sizes(name, inputs, self._at_rest(inputs), {}, place)
+            if self._device == "cuda":
+                self._note_sizes(name, inputs, outcome.is_ok, place)
         take_turns(turns, self._budget)
         for name, outcome in outcomes.items():
             self.found.status(name, outcome, **place)
@@ -100,46 +102,34 @@ class _Process(steps.Process):
                 self._gone.setdefault((name, direction), outcome)
         memory.release(self._device)
 
-    def _expected(self, name: str, direction: str) -> Outcome:
-        """What shorter sequences of an implementation, or its forward passes, leave to expect."""
-        known = [self._gone.get((name, each)) for each in (direction, "forward")]
-        return next(filter(None, known), Outcome())
-
     def _warm_up(self, name: str, step: Step, inputs: list[Tensor], place: Place) -> None:
-        """The first passes, and in the last of them the memory that the implementation takes beside
-        what was there."""
+        """The first passes, of which the last is that whose memory is noted."""
         self._after_forward = 0
+        run = partial(self._samples.run, name, step, warmup=True, **place)
         for _ in range(self._spec["warmup"]):
-            self._samples.run(name, step, warmup=True, **place)
-        if self._device == "cpu":
-            return
-        before = self._at_rest(inputs)
-        memory.reset_peaks(self._device)
-        self._samples.run(name, step, warmup=True, **place)
-        self._note_sizes(name, inputs, before, memory.peaks(self._device, before), place)
+            run()
+        if self._device == "cuda":
+            self._tidy(inputs)
+            memory.reset_peaks(self._device)
+            run()
 
-    def _note_sizes(
-        self,
-        name: str,
-        inputs: list[Tensor],
-        before: dict[str, int],
-        taken: dict[str, int],
-        place: Place,
-    ) -> None:
-        """Note what a pass took beside what was held `before`, with its inputs; of a backward pass
+    def _note_sizes(self, name: str, inputs: list[Tensor], is_whole: bool, place: Place) -> None:
+        """Note what a pass took beside what is held without one, and its inputs; of a backward pass
         also what was allocated before it, be it that it ran out of memory."""
-        of_inputs = sum(tensor.untyped_storage().nbytes() for tensor in inputs)
+        self._tidy(inputs)
+        at_rest = memory.held(self._device)
+        taken = memory.peaks(self._device, at_rest) if is_whole else {}
         if self._after_forward:
-            taken["before_backward"] = self._after_forward - before["peak_allocated"]
+            taken["before_backward"] = self._after_forward - at_rest["peak_allocated"]
+        of_inputs = sum(tensor.untyped_storage().nbytes() for tensor in inputs)
         sizes = {quantity: size + of_inputs for quantity, size in taken.items()}
         self.found.sizes(name, sizes, **place)
 
-    def _at_rest(self, inputs: list[Tensor]) -> dict[str, int]:
-        """What is held without gradients or anything in between."""
+    def _tidy(self, inputs: list[Tensor]) -> None:
+        """Leave no gradients or anything in between."""
         for tensor in inputs:
             tensor.grad = None
         memory.release(self._device)
-        return memory.held(self._device)
 
     def _turn(self, name: str, step: Step, place: Place, outcome: Outcome, number: int) -> None:
         in_round: Place = {**place, "round": number}
@@ -188,10 +178,7 @@ def function(name: str, device: str) -> Callable[..., Tensor]:
 def _with_backend(attention: Callable, backend: str, *inputs: Tensor, **masked) -> Tensor:
     """SDPA with one backend and no other. It runs fused on four dimensions only: without heads it
     is given one."""
-    kernel = getattr(torch.nn.attention.SDPBackend, backend, None)
-    if kernel is None:
-        raise Unsupported(f"this torch has no SDPA backend {backend}")
-    with torch.nn.attention.sdpa_kernel(kernel):
+    with sdpa_kernel(getattr(SDPBackend, backend)):
         return _with_heads(attention, *inputs, **masked)
 
 

@@ -103,9 +103,9 @@ def operation(spec: dict) -> Call:
     return partial(torch.mm, left, right.t(), out=torch.empty_like(left))
 
 
-def rate_of(spec: dict, seconds: float) -> tuple[float, str]:
-    """(rate, unit) that a time means: FLOP/s of a product of 2 n³ operations, B/s read plus written
-    of a copy."""
+def said(spec: dict, seconds: float) -> str:
+    """The rate that a time means: of a product its 2 n³ operations, of a copy its bytes read plus
+    written."""
     if spec["operation"] == "matmul":
-        return 2 * spec["order"] ** 3 / seconds, "FLOP/s"
-    return 2 * spec["mebibytes"] * 2**20 / seconds, "B/s"
+        return f"{2e-12 * spec['order'] ** 3 / seconds:.4g} TFLOP/s"
+    return f"{2e-9 * spec['mebibytes'] * 2**20 / seconds:.4g} GB/s read and written"

@@ -54,25 +54,23 @@ class Measurement(contextlib.AbstractContextManager):
         self._device = spec["device"]
         # Of the files as they are now, not as they may be when the measurement ends.
         code = Sources().digest(program, modules_of(spec), measured=True)
-        try:
-            packages = (*packages_of(spec), *own_models.packages_of(spec))
+        with own_cell.or_one_line():
+            self._packages = (*packages_of(spec), *own_models.packages_of(spec))
             self._code = own_models.with_files(code, spec)
-        except Exception as error:
-            own_cell.end_if_own(error)
-            raise
-        self._tools = (*tools, *packages)
-        names = [package.removeprefix(identity.PACKAGE) for package in packages]
-        self._versions = {name: identity.package_version(name) for name in names}
+        self._tools = tools
+        self._versions = {name: identity.package_version(name) for name in self._packages}
         self._open = contextlib.ExitStack()
         self._more: dict = {}  # parts of the summary, whatever the study
 
     def __enter__(self) -> "Measurement":
         process.die_with_parent()
         process.adopt_orphans()
-        self._others = process.children()
+        others = process.children()
         visible = [] if self._device == "cpu" else gpus.visible_gpus()
         self._gpu = visible[0].uuid if visible else None
         device = self._gpu or "cpu"
+        self._open.push(_end_at_once)  # the last
+        self._open.enter_context(own_cell.or_one_line())
         self._open.enter_context(locks.hold(device))
         # For programs that measure under this one's lock.
         self.environment_of_helpers = {locks.HELD: device}
@@ -82,22 +80,24 @@ class Measurement(contextlib.AbstractContextManager):
         self._used_before = before.memory_used() or 0
         self._others_before = before.processes() or 0
         before.close()
-        _import_torch(self.spec)
+        # Before processes are forked: it takes seconds.
+        import torch
+
+        if self._device == "cpu" and "variants" in self.spec:  # some are compiled
+            import torch._inductor.compile_fx  # noqa: F401
         growing = self._open.enter_context(_growing(self._settings.out))
         self.folder = growing / "files"
         beside = growing / "scratch"
         self.folder.mkdir()
         beside.mkdir()
         os.environ[scratch.PLACE] = str(beside)
+        self._open.callback(os.environ.pop, scratch.PLACE)
+        self._open.callback(process.end_children, others)
         printing.configuration(self.spec)
         self._seen: list[dict] = []
         if "processes" not in self.spec:
             self._prepare()
-        try:
-            self._more |= own_cell.look_at(self.spec)
-        except BaseException as error:
-            self.__exit__(type(error), error, error.__traceback__)
-            raise
+        self._more |= own_cell.look_at(self.spec)
         return self
 
     def _prepare(self) -> None:
@@ -130,26 +130,15 @@ class Measurement(contextlib.AbstractContextManager):
         """What one process found, and what it saw of the machine."""
         print(f"process {number} of {self.spec['processes']}", flush=True)
         self._prepare()
-        try:
+        with own_cell.or_one_line():
             found = measure(self.spec, self.telemetry, number)
-        except Exception as error:
-            own_cell.end_if_own(error)
-            raise
         for one in found.statuses:
             if one["mode"] not in BESIDE:
                 self.check_memory(one["status"])
         return found, self._sight()
 
     def __exit__(self, kind, error, trace) -> bool | None:
-        process.end_children(self._others)
-        os.environ.pop(scratch.PLACE, None)
-        self._open.__exit__(kind, error, trace)
-        if error is not None and process.has_other_threads():
-            process.end_at_once(error)  # Python would wait for them
-        if isinstance(error, KeyboardInterrupt):
-            sys.exit("error: interrupted")
-        own_cell.end_if_own(error)
-        return None
+        return self._open.__exit__(kind, error, trace)
 
     def check_memory(self, status: str) -> None:
         """Running out of memory on a GPU that others had filled is a failure: end with one line."""
@@ -171,19 +160,13 @@ class Measurement(contextlib.AbstractContextManager):
             "others": None if now is None else max(self._others_before, now - 1),
         }
 
-    def finish(
-        self,
-        found: list[Found],
-        variants: list[str],
-        more: dict | None = None,
-        versions: dict | None = None,
-    ) -> None:
+    def finish(self, found: list[Found], more: dict | None = None) -> None:
         """Print what was found, and write files, samples and record, if a folder was given. `more`:
-        the study's own parts of the summary; `versions`: of its own tools."""
+        the study's own parts of the summary."""
         from stepscope.measure import provenance
 
         rows = rows_of(found)
-        content = summary(found, variants) | (more or {}) | self._more
+        content = summary(found) | (more or {}) | self._more
         printing.summary(rows, content)
         if self._settings.out is None:
             return
@@ -193,12 +176,12 @@ class Measurement(contextlib.AbstractContextManager):
             self.folder.rename(place)
         seen = self._seen or [self._sight()]
         origin = seen[0]["origin"] | provenance.times()
-        origin["versions"] |= self._versions | (versions or {})
+        origin["versions"] |= self._versions
         parts = {
             "study": self.spec["study"],
             "spec": self.spec,
             "code": self._code,
-            "machine": identity.identity(self._device, self._tools),
+            "machine": identity.identity(self._device, self._tools, self._packages),
             "summary": content,
             "telemetry": _readings(rows, seen),
             "provenance": origin,
@@ -207,22 +190,16 @@ class Measurement(contextlib.AbstractContextManager):
             record.write(self._settings.out, rows, parts)
 
 
-def _import_torch(spec: dict) -> None:
-    """Import torch and what a spec needs of it, which takes seconds, before processes are
-    forked."""
-    import torch
-
-    if spec["device"] == "cpu" and any(map(_is_compiled, spec.get("variants", []))):
-        import torch._inductor.compile_fx  # noqa: F401
-
-
-def _is_compiled(variant: dict) -> bool:
-    """Whether a rung, or an implementation of attention, is run under torch.compile."""
-    return "compile" in variant or variant["name"] == "compiled"
+def _end_at_once(_kind, error: BaseException | None, _trace) -> None:
+    """Where a program is interrupted, or fails while there are threads that Python would wait
+    for."""
+    is_interrupted = isinstance(error, KeyboardInterrupt)
+    if is_interrupted or (error and process.has_other_threads()):
+        process.end_at_once(error)
 
 
 def _readings(rows: list[dict], seen: list[dict]) -> dict:
-    """Range of the clock, highest power and temperature, throttling, other processes."""
+    """The clock, highest power and temperature, throttling, other processes."""
 
     def read(name: str) -> list[float]:
         return sorted(row[name] for row in rows if row.get(name) is not None)
@@ -231,7 +208,6 @@ def _readings(rows: list[dict], seen: list[dict]) -> dict:
     reasons = [reason for one in seen for reason in one["throttle"]]
     others = [one["others"] for one in seen if one["others"] is not None]
     return {
-        "sm_clock_min_mhz": min(clocks, default=None),
         "sm_clock_median_mhz": clocks[len(clocks) // 2] if clocks else None,
         "power_max_w": max(read("power_w"), default=None),
         "temperature_max_c": max(read("temperature_c"), default=None),

@@ -22,7 +22,7 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.hooks import RemovableHandle
 
 from stepscope.formulas import fits
-from stepscope.measure import steps
+from stepscope.measure import memory, steps
 from stepscope.measure.workload import Workload
 from stepscope.model.own import stepping
 from stepscope.model.own.loading import named_errors
@@ -84,8 +84,7 @@ def found(given: Namespace, words: Iterable[str] = ()) -> Found:
     except (ModelError, Unsupported) as error:
         raise ValueError(str(error)) from None
     except (MemoryError, RuntimeError) as error:  # out of memory, the one that is not named above
-        said = " ".join(str(error).split()) or type(error).__name__
-        raise ValueError(f"{given.step or given.model}: {said}") from None
+        raise ValueError(f"{given.step or given.model}: {memory.reason(error)}") from None
 
 
 @contextlib.contextmanager

@@ -91,17 +91,15 @@ def compared(first: Profile, second: Profile, steady: Profile) -> dict:
     Self times of all threads; the last part is what is left of the step's time, Python for the most
     part, and nothing where threads worked side by side for longer than that.
     """
-    profiles = {"first": first, "second": second, "steady": steady}
-    parts = []
-    rest = {f"{which}_seconds": profile.seconds for which, profile in profiles.items()}
-    for part in (*PARTS, OPERATORS):
-        row: dict = {"part": part}
-        for which, profile in profiles.items():
+    parts = (*PARTS, OPERATORS)
+    rows: dict[str, dict] = {part: {"part": part} for part in (*parts, REST)}
+    for which, profile in {"first": first, "second": second, "steady": steady}.items():
+        rest = profile.seconds
+        for part in parts:
             events = [event for name, event in profile.events.items() if part_of(name) == part]
-            row[f"{which}_seconds"] = sum(seconds for seconds, _ in events)
-            row[f"calls_{which}"] = sum(calls for _, calls in events)
-            rest[f"{which}_seconds"] -= row[f"{which}_seconds"]
-        parts.append(row)
-    left = {which: max(0.0, seconds) for which, seconds in rest.items()}
-    parts.append({"part": REST} | left)
-    return {"parts": parts}
+            spent = sum(seconds for seconds, _ in events)
+            calls = sum(calls for _, calls in events)
+            rows[part] |= {f"{which}_seconds": spent, f"calls_{which}": calls}
+            rest -= spent
+        rows[REST][f"{which}_seconds"] = max(0.0, rest)
+    return {"parts": [*rows.values()]}

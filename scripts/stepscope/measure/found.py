@@ -106,18 +106,23 @@ def _is_lost(one: dict, statuses: list[dict]) -> bool:
     return any(each["status"] == "failed" for each in of_mode or own)
 
 
-def summary(found: list[Found], variants: list[str]) -> dict:
+def summary(found: list[Found]) -> dict:
     """`variants`, `values` and `statuses` of a record, and what was `built` of steps of one's own.
 
     A mode's status is the worst of all processes. A variant's is that of the first that it notes
     (the heaviest mode), or, of attention, `ok` where any length is.
     """
     statuses = _worst_of_each(found)
-    about = {name: asdict(_of_variant(name, statuses)) for name in variants}
+    about: dict[str, dict] = {}
+    for one in statuses:
+        is_first = one["variant"] not in about
+        is_any = one["length"] and one["status"] == "ok"
+        if one["mode"] not in BESIDE and (is_first or is_any):
+            about[one["variant"]] = {key: one[key] for key in ("status", "reason")}
     values = [value for one in found for value in one.values if not _is_lost(value, statuses)]
     built: dict[str, dict] = {}
-    for one in found:  # the last process has counted what a step computes
-        built |= one.built
+    for process in found:  # the last one has counted what a step computes
+        built |= process.built
     told = {"variants": about, "values": values, "statuses": statuses}
     return told | ({"built": built} if built else {})
 
@@ -129,17 +134,6 @@ def _worst_of_each(found: list[Found]) -> list[dict]:
         for one in process.statuses:
             of_place[one["variant"], *(one[key] for key in OF_STATUS)].append(one)
     return [max(each, key=lambda one: STATUSES.index(one["status"])) for each in of_place.values()]
-
-
-def _of_variant(name: str, statuses: list[dict]) -> Outcome:
-    """What became of a variant as a whole; `ok` where it noted nothing."""
-    own = [one for one in statuses if one["variant"] == name and one["mode"] not in BESIDE]
-    if not own:
-        return Outcome()
-    # Attention notes each length: what could be had of any of them is there.
-    of_lengths = [one for one in own if one["length"] and one["status"] == "ok"]
-    chosen = (of_lengths or own)[0]
-    return Outcome(chosen["status"], chosen["reason"])
 
 
 def chosen(rows: Iterable[dict], **place: object) -> list[dict]:

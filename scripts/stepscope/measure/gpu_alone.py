@@ -18,7 +18,7 @@ from stepscope.measure import memory, steps
 from stepscope.measure.clock import Clock, time_in_a_row
 from stepscope.measure.found import Call, Found
 from stepscope.measure.samples import Samples
-from stepscope.measure.scratch import events_of, profiler
+from stepscope.measure.scratch import profiler, trace_of
 from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import Workload, aside
 
@@ -160,7 +160,7 @@ def _profiled(work: Workload, count: int, device: str) -> list[dict]:
             step()
             work.drop_graph()
         clock.synchronize()
-    return events_of(profile)
+    return trace_of(profile)["traceEvents"]
 
 
 def counts(events: list[dict], device: str) -> dict[str, int]:

@@ -41,9 +41,7 @@ Variant = TypeVar("Variant")
 def spec_of(spec: dict, variant: dict) -> dict:
     """What a variant's model and steps are made from: the cell's spec with the variant's own
     options."""
-    shared = {key: value for key, value in spec.items() if key != "variants"}
-    own = {key: value for key, value in variant.items() if key not in ("name", "after")}
-    return {"precision": "fp32"} | shared | own
+    return {"precision": "fp32"} | spec | variant
 
 
 def fit_together(spec: dict, free: int) -> bool:
@@ -200,20 +198,17 @@ class _Process(steps.Process):
         try:
             work = steps.made(spec, name, self.found)
         except models.Unsupported:
-            if not self._inherits_attention(name):
+            # It may be a model of one's own that has it from the variant that it changes.
+            own = self._variants[name]
+            before = self._variants.get(own.get("after"), {})
+            is_inherited = own.get("attention") == before.get("attention", "")
+            if "model" not in spec or not is_inherited:
                 raise
             lacking = spec.pop("attention")
             work = steps.made(spec, name, self.found)
             self._outcomes[name].reason = f"without the attention {lacking}, which it cannot have"
         self._works[name] = work
         return work
-
-    def _inherits_attention(self, name: str) -> bool:
-        """Whether a variant of a model of one's own has it from the one that it changes."""
-        variant = self._variants[name]
-        before = self._variants.get(variant.get("after"), {})
-        own = variant.get("attention")
-        return "model" in self._spec and own is not None and own == before.get("attention")
 
     def _turn(self, name: str, number: int, warmup: bool = False) -> None:
         if name != self._at_turn:  # the gradients of all variants need not be there at once

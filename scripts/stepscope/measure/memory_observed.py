@@ -14,8 +14,8 @@ from torch.utils._pytree import tree_leaves
 
 
 class Observed(TorchDispatchMode):
-    """Within its `with` block fills `made` and `saved`, each a list of plain dictionaries, in the
-    order of making.
+    """Within its `with` block fills `made`, and within that of its `hooks` `saved`, each a list of
+    plain dictionaries, in the order of making.
 
     `where()` gives the running (phase, module). Tensors are neither kept nor copied, so memory is
     as without it.
@@ -31,16 +31,7 @@ class Observed(TorchDispatchMode):
         self._where = where
         self._maker: dict[int, dict] = {}  # address -> what was made there last
         self._kept: set[int] = set()  # of what was made, by identity: an address may be used again
-
-        self._hooks = torch.autograd.graph.saved_tensors_hooks(self._save, lambda tensor: tensor)
-
-    def __enter__(self) -> "Observed":
-        self._hooks.__enter__()
-        return super().__enter__()
-
-    def __exit__(self, *error) -> None:
-        super().__exit__(*error)
-        self._hooks.__exit__(*error)
+        self.hooks = torch.autograd.graph.saved_tensors_hooks(self._save, lambda tensor: tensor)
 
     def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
         given = [leaf for leaf in tree_leaves((args, kwargs or {})) if isinstance(leaf, Tensor)]

@@ -6,17 +6,18 @@ pytorch.org/memory_viz opens. A *mark* is a place in the history, given as [allo
 before it: counts need no clock to agree.
 """
 
-import bisect
-import re
-from collections import defaultdict, deque
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import torch
+from torch._C._profiler import _EventType
+from torch.profiler._memory_profiler import OpTree
 
-from stepscope.measure.scratch import events_of, profiler
+from stepscope.measure.scratch import profiler
 
 SCRIPTS = Path(__file__).resolve().parents[2]
+MARK = "stepscope mark"  # the profiler's event of one on a CPU
 Mark = list[int]  # [allocations, frees]
 
 
@@ -27,8 +28,6 @@ def recorder(device: str) -> "CudaRecorder | CpuRecorder":
 
 class CudaRecorder:
     """The history of the CUDA caching allocator, with Python's stack for each allocation."""
-
-    name = "allocator history"
 
     def start(self) -> None:
         """Record from here on, and forget what was recorded before."""
@@ -48,8 +47,9 @@ class CudaRecorder:
         """Bytes handed out by the allocator now."""
         return torch.cuda.memory_allocated()
 
-    def stop(self) -> tuple[dict, list[Mark]]:
-        """(the snapshot, the marks in their order)."""
+    def stop(self, before: Iterable[dict] = ()) -> tuple[dict, list[Mark]]:
+        """(the snapshot, the marks in their order). before: what was alive when the recording
+        began, each with `address` and `bytes`, which the allocator knows."""
         snapshot = torch.cuda.memory._snapshot()
         self.abandon()
         return snapshot, self._marks
@@ -68,7 +68,6 @@ class CpuRecorder:
     """torch.profiler's memory events; a stack names the line where a function begins, since it
     knows no other."""
 
-    name = "torch.profiler"
     _profile: torch.profiler.profile | None = None
 
     def start(self) -> None:
@@ -80,7 +79,7 @@ class CpuRecorder:
 
     def mark(self) -> int:
         """Note this place; returns the mark's number."""
-        with torch.profiler.record_function(f"stepscope mark {self._count}"):
+        with torch.profiler.record_function(MARK):
             self._count += 1
         return self._count - 1
 
@@ -88,12 +87,14 @@ class CpuRecorder:
         """A CPU's allocator keeps no account."""
         return None
 
-    def stop(self) -> tuple[dict, list[Mark]]:
-        """(the snapshot without segments, the marks in their order)."""
-        profile = self._profile
-        assert profile is not None, "start() comes first"
+    def stop(self, before: Iterable[dict] = ()) -> tuple[dict, list[Mark]]:
+        """(the snapshot, the marks in their order). before: what was alive when the recording
+        began, each with `address` and `bytes`."""
+        profile: Any = self._profile  # whose results have no type until it has ended
         self.abandon()
-        return from_profile(events_of(profile))
+        trace, marks = from_events(OpTree(profile.profiler.kineto_results).sorted_nodes)
+        segments = segments_of(trace, before)
+        return {"segments": segments, "device_traces": [trace], "allocator_settings": {}}, marks
 
     def abandon(self) -> None:
         """Record no more."""
@@ -102,55 +103,57 @@ class CpuRecorder:
             self._profile = None
 
 
-def from_profile(events: list[dict]) -> tuple[dict, list[Mark]]:
-    """(a snapshot without segments, the marks) of the events of a Chrome trace by
-    torch.profiler."""
-    memory = [event for event in events if event.get("name") == "[memory]"]
-    memory.sort(key=lambda event: event["ts"])
-    stacks = _Stacks(event for event in events if event.get("cat") == "python_function")
+def from_events(events: Iterable[Any]) -> tuple[list[dict], list[Mark]]:
+    """(a snapshot's trace, the marks) of torch.profiler's events in the order of their starts, each
+    with its `tag`, `parent` and `extra_fields`."""
     trace: list[dict] = []
-    times: dict[bool, list[float]] = {True: [], False: []}  # of allocations, and of frees
-    for event in memory:
-        size = event["args"]["Bytes"]  # below 0 of what is freed
-        is_made = size > 0
-        times[is_made].append(event["ts"])
-        entry = {
-            "addr": event["args"]["Addr"],
-            "size": abs(size),
-            "frames": stacks.at(event["tid"], event["ts"]) if is_made else [],
-            "stream": 0,
-            "time_us": int(event["ts"]),
-            "pool_id": (0, 0),
-        }
-        actions = ["alloc"] if is_made else ["free_requested", "free_completed"]
-        trace += [entry | {"action": action} for action in actions]
-    marks = []
-    for time in _marked(events):
-        marks.append([bisect.bisect_left(before, time) for before in times.values()])
-    return {"segments": [], "device_traces": [trace], "allocator_settings": {}}, marks
-
-
-def _marked(events: list[dict]) -> list[float]:
-    """When the marks were made, in their order."""
-    times: dict[int, float] = {}
+    marks: list[Mark] = []
+    counts = [0, 0]
     for event in events:
-        match = re.fullmatch(r"stepscope mark (\d+)", event.get("name", ""))
-        if match and event.get("ph") == "X":
-            times[int(match[1])] = event["ts"]
-    return [times[number] for number in range(len(times))]
+        if event.tag == _EventType.TorchOp and event.name == MARK:
+            marks.append([*counts])
+        elif event.tag == _EventType.Allocation:
+            size = event.extra_fields.alloc_size  # below 0 of what is freed
+            is_freed = size < 0
+            counts[is_freed] += 1
+            entry = {
+                "addr": event.extra_fields.ptr,
+                "size": abs(size),
+                "frames": [] if is_freed else _frames(event),
+                "stream": 0,
+                "time_us": event.start_time_ns // 1000,
+                "pool_id": (0, 0),
+            }
+            actions = ["free_requested", "free_completed"] if is_freed else ["alloc"]
+            trace += [entry | {"action": action} for action in actions]
+    return trace, marks
 
 
-def add_segments(snapshot: dict, before: Iterable[tuple[int, int]]) -> None:
-    """Give a snapshot without segments one for each block that is alive at its end.
+def _frames(event: Any) -> list[dict]:
+    """Python's stack at an event, innermost first."""
+    found = []
+    while event := event.parent:
+        if event.tag == _EventType.PyCall:
+            call = event.extra_fields.callsite
+            # The profiler cuts the first of sys.path off a file's name; ours get it back.
+            is_ours = call.file_name.startswith("stepscope/")
+            file = str(SCRIPTS / call.file_name) if is_ours else call.file_name
+            found.append({"filename": file, "line": call.line_number, "name": call.function_name})
+    return found
 
-    before: (address, bytes) of what was alive when the recording began and still is at its end.
-    """
-    alive: dict[int, tuple[int, list]] = {address: (size, []) for address, size in before if size}
-    for entry in snapshot["device_traces"][0]:
+
+def segments_of(trace: list[dict], before: Iterable[dict]) -> list[dict]:
+    """A segment for each block that is alive at a trace's end. before: as stop() has it."""
+    alive: dict[int, tuple[int, list]] = {}
+    for tensor in before:
+        if tensor["bytes"]:
+            alive[tensor["address"]] = tensor["bytes"], []
+    for entry in trace:
         if entry["action"] == "alloc":
             alive[entry["addr"]] = entry["size"], entry["frames"]
         elif entry["action"] == "free_completed":
             alive.pop(entry["addr"], None)
+    segments = []
     for address, (size, frames) in sorted(alive.items()):
         own = {"address": address, "requested_size": size}
         block = own | {"size": size, "state": "active_allocated", "frames": frames}
@@ -163,35 +166,5 @@ def add_segments(snapshot: dict, before: Iterable[tuple[int, int]]) -> None:
             "blocks": [block],
         }
         sizes = dict.fromkeys(("total_size", "allocated_size", "active_size"), size)
-        snapshot["segments"].append(segment | sizes)
-
-
-class _Stacks:
-    """Python's stack at a time, from the profiler's events, one for each call of a function."""
-
-    _FUNCTION = re.compile(r"(.+\.py)\((\d+)\): (.+)")
-
-    def __init__(self, events: Iterable[dict]):
-        self._waiting: dict[int, deque[dict]] = defaultdict(deque)
-        self._open: dict[int, list[dict]] = defaultdict(list)
-        for event in sorted(events, key=lambda event: (event["ts"], -event["dur"])):
-            self._waiting[event["tid"]].append(event)
-
-    def at(self, thread: int, time: float) -> list[dict]:
-        """Frames of a thread, innermost first; must be asked in the order of time."""
-        stack = self._open[thread]
-        waiting = self._waiting[thread]
-        while waiting and waiting[0]["ts"] <= time:
-            stack.append(waiting.popleft())
-        stack[:] = [call for call in stack if call["ts"] + call["dur"] >= time]
-        frames = [self._FUNCTION.fullmatch(call["name"]) for call in reversed(stack)]
-        return [
-            {"filename": _path(match[1]), "line": int(match[2]), "name": match[3]}
-            for match in frames
-            if match
-        ]
-
-
-def _path(name: str) -> str:
-    """The profiler cuts the first of sys.path off a file's name; ours get it back."""
-    return str(SCRIPTS / name) if name.startswith("stepscope/") else name
+        segments.append(segment | sizes)
+    return segments

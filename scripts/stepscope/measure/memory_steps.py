@@ -6,14 +6,16 @@ import functools
 import gc
 from collections.abc import Iterator
 from functools import partial
+from itertools import chain
 
 from torch import Tensor
+from torch.utils._pytree import tree_leaves_with_path
 
 from stepscope.axes import option
 from stepscope.measure import memory, models, steps
 from stepscope.measure.found import Outcome
 from stepscope.measure.memory_observed import Observed, Parts, address, described
-from stepscope.measure.memory_recorders import add_segments, recorder
+from stepscope.measure.memory_recorders import recorder
 from stepscope.measure.samples import PhaseTimes
 from stepscope.measure.steps import caught
 from stepscope.measure.telemetry import Telemetry
@@ -21,43 +23,28 @@ from stepscope.measure.workload import Workload, is_compiled
 from stepscope.model import ranges
 
 NAME = "step"  # of the only variant
-BEFORE = -1  # the mark of what was there when the recording began
+START = 0  # the first mark of a recording: what is seen there was in memory before
 COMPILED = "which part of compiled code allocates is not seen; its peaks are those of the ladder"
-
-
-def gradients(work: Workload) -> models.NamedTensors:
-    """(the parameter's name, its gradient), of those that have one now."""
-    return [
-        (name, tensor.grad)
-        for name, tensor in work.model.named_parameters()
-        if tensor.grad is not None
-    ]
 
 
 def optimizer_state(work: Workload) -> models.NamedTensors:
     """(the parameter's name, a tensor that the optimizer keeps for it)."""
-    names = {parameter: name for name, parameter in work.model.named_parameters()}
-    known = {address(tensor) for _, tensor in gradients(work)}
-    held = _held([getattr(each, "__dict__", {}) for each in work.optimizers], "", names)
-    return [
-        (name, tensor)
-        for name, tensor in held
-        if tensor not in names and address(tensor) not in known
-    ]
-
-
-def _held(value: object, owner: str, names: dict[Tensor, str]) -> Iterator[tuple[str, Tensor]]:
-    """(owner, tensor) of all tensors in nested dictionaries, lists and tuples; keys that are
-    parameters are owners."""
-    if isinstance(value, Tensor):
-        yield owner, value
-    elif isinstance(value, dict):
-        for key, inner in value.items():
-            of_key = names.get(key, owner) if isinstance(key, Tensor) else owner
-            yield from _held(inner, of_key, names)
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            yield from _held(inner, owner, names)
+    names: dict[object, str] = {}
+    gradients = set()
+    for name, parameter in work.model.named_parameters():
+        names[parameter] = name
+        if parameter.grad is not None:
+            gradients.add(address(parameter.grad))
+    found = []
+    held = [getattr(each, "__dict__", {}) for each in work.optimizers]
+    for path, tensor in tree_leaves_with_path(held):
+        if not isinstance(tensor, Tensor) or tensor in names or address(tensor) in gradients:
+            continue
+        owner = ""
+        for step in path:  # the key of a dictionary may be a parameter
+            owner = names.get(getattr(step, "key", None), owner)
+        found.append((owner, tensor))
+    return found
 
 
 def measure(spec: dict, telemetry: Telemetry) -> "Recording":
@@ -66,8 +53,6 @@ def measure(spec: dict, telemetry: Telemetry) -> "Recording":
 
     Running out of memory is an `oom` outcome with the recording so far; other errors pass through.
     """
-    if "step" not in spec:
-        models.preload(spec)
     run = Recording(spec, telemetry)
     mode = option(spec, "mode")
     memory.reset_peaks(spec["device"])
@@ -78,14 +63,15 @@ def measure(spec: dict, telemetry: Telemetry) -> "Recording":
             if "step" not in spec and is_compiled(spec):
                 raise models.Unsupported(COMPILED)
             run.prepare()
+            run.begin("model")
             for _ in range(spec["warmup"]):
                 run.one(warmup=True)
-            run.begin_measured()
+            run.begin("start")
             for _ in range(spec["steps"]):
                 run.one(warmup=False)
         run.found.sizes(NAME, memory.peaks(spec["device"]), mode=mode)
         run.found.status(NAME, run.outcome, mode=mode)
-        if run.outcome.status != "unsupported":  # else nothing ran
+        if run.baselines:  # else nothing was recorded
             run.end()
     return run
 
@@ -94,7 +80,7 @@ class Recording(steps.Process):
     """The steps of one cell, with the marks that say what ran when, and what came of them.
 
     found: samples and status. snapshot: the recorder's. known: what is known of it. baselines:
-    bytes at its landmarks. recorded: which steps.
+    bytes at its landmarks.
     """
 
     def __init__(self, spec: dict, telemetry: Telemetry):
@@ -105,49 +91,51 @@ class Recording(steps.Process):
         self.snapshot: dict = {}
         self.known: dict = {}
         self.baselines: dict = {}
-        self.recorded = "warm-up"
         self.recorder = recorder(self._device)
-        self._observed: Observed | None = None
-        self._begin()
+        self._part = "", ""  # the phase and the module that run
 
     @functools.cached_property
     def _workload(self) -> Workload:
         """Made by prepare()."""
         return steps.made(self._spec, NAME, self.found)
 
-    def _begin(self) -> None:
-        """Start a recording, with no marks and no tensors seen in it."""
-        self._marks: list[tuple[int, int, str, str]] = []  # (mark, step, phase, module)
-        self._seen: list[tuple[int, dict]] = []  # (mark, tensor)
-        self._part = "", ""  # the phase and the module that run
-        self.recorder.start()
-
     def prepare(self) -> None:
         """Make the model, its batch and its optimizer."""
-        blocks = self._workload.model.blocks
-        self._parts = Parts(blocks, lambda module: self._tell(self._part[0], module))
-        if self._workload.about:  # nobody knows when its gradients are made, and for how long
-            for name, parameter in self._workload.model.named_parameters():
-                if parameter.requires_grad:
-                    note = partial(self._note_gradient, name)
-                    parameter.register_post_accumulate_grad_hook(note)
+        named = self._workload.model.named_parameters()
+        self._observed = Observed(named, lambda: self._part)
+        self._parts = Parts(
+            self._workload.model.blocks, lambda module: self._tell(self._part[0], module)
+        )
+        for name, parameter in named:
+            if parameter.requires_grad:
+                note = partial(self._note_gradient, name)
+                parameter.register_post_accumulate_grad_hook(note)
         ranges.turn_on(self._parts.open)
-        self._note_all(before=False)
-        self.baselines["model"] = self.recorder.allocated()
+
+    def begin(self, baseline: str) -> None:
+        """Start a recording, note what is in memory, and look for a new peak."""
+        work = self._workload
+        work.clear_gradients()
+        memory.reset_peaks(self._device)
+        self._marks: list[tuple[int, int, str, str]] = []  # (mark, step, phase, module)
+        self._seen: list[tuple[int, dict]] = []  # (mark, tensor)
+        self.recorder.start()
+        self._tell("", "")
+        kinds = {
+            "parameters": work.model.named_parameters(),
+            "optimizer state": optimizer_state(work),
+        }
+        known = {address(tensor) for _, tensor in chain(*kinds.values())}
+        others = _tensors_of_python(self._device, known)
+        kinds["buffers"] = [("×".join(map(str, tensor.shape)), tensor) for tensor in others]
+        for category, tensors in kinds.items():
+            self._note(category, tensors, START)
+        self.baselines[baseline] = self.recorder.allocated()
 
     def one(self, warmup: bool) -> None:
         """Run a step, and keep its samples."""
         self._samples.run(NAME, self._step, warmup=warmup, mode=self._mode, kind="phased")
         self._steps += 1
-
-    def begin_measured(self) -> None:
-        """Forget the warm-up's recording, note what is in memory now, and look for a new peak."""
-        self._workload.clear_gradients()
-        memory.reset_peaks(self._device)
-        self._begin()
-        self._note_all(before=True)
-        self.baselines["start"] = self.recorder.allocated()
-        self.recorded = "measured steps"
 
     def _step(self) -> PhaseTimes:
         """One step, phase by phase; the first of all is looked at operator by operator too."""
@@ -156,11 +144,10 @@ class Recording(steps.Process):
         self._parts.forget()
         self._tell("", "")
         workload.clear_gradients()
-        observing: contextlib.AbstractContextManager = contextlib.nullcontext()
-        if is_first:
-            parameters = workload.model.named_parameters()
-            observing = self._observed = Observed(parameters, lambda: self._part)
-        with observing:
+        with contextlib.ExitStack() as observing:
+            if is_first:
+                observing.enter_context(self._observed.hooks)
+                observing.enter_context(self._observed)
             yield from workload.timed(self._mode, self._clock, self._in_phase)
         workload.drop_graph()
         if is_first:
@@ -176,32 +163,22 @@ class Recording(steps.Process):
         self._tell(name, "")
         yield
         self._tell(*outer)
-        if name == "backward":
-            self._note("gradients", gradients(self._workload))
 
     def end(self) -> None:
         """Take the snapshot, and put down what is known of it."""
-        if "_workload" in vars(self):
-            if self.outcome.status == "oom":
-                self._note("gradients", gradients(self._workload))
-            known = {tensor["category"] for _, tensor in self._seen}
-            if "optimizer state" not in known:  # made in the recording
-                self._note("optimizer state", optimizer_state(self._workload))
-        snapshot, places = self.recorder.stop()
-        places.append([0, 0])  # BEFORE
+        if "optimizer state" not in {tensor["category"] for _, tensor in self._seen}:
+            self._note("optimizer state", optimizer_state(self._workload))  # made in the recording
+        before = [tensor for mark, tensor in self._seen if mark == START]
+        self.snapshot, places = self.recorder.stop(before)
         tensors = [tensor | {"at": places[mark]} for mark, tensor in self._seen]
-        before = {one["address"]: one["bytes"] for one in tensors if one["at"] == [0, 0]}
-        if not snapshot["segments"]:
-            add_segments(snapshot, before.items())
-        self.snapshot = snapshot
         self.known = {
             "schema_version": 1,
             "device": self._device,
             "mode": self._mode,
             "marks": [[*places[mark], *rest] for mark, *rest in self._marks],
-            "tensors": tensors + _others(snapshot, set(before)),
-            "made": self._observed.made if self._observed else [],
-            "saved": self._observed.saved if self._observed else [],
+            "tensors": tensors + _others(self.snapshot, before),
+            "made": self._observed.made,
+            "saved": self._observed.saved,
         }
 
     def _tell(self, phase: str, module: str) -> None:
@@ -211,29 +188,18 @@ class Recording(steps.Process):
             self._marks.append((self.recorder.mark(), *now))
         self._part = phase, module
 
-    def _note(self, category: str, tensors: models.NamedTensors, before: bool = False) -> None:
-        """Remember where tensors are now, or were already when the recording began."""
-        mark = BEFORE if before else self.recorder.mark()
+    def _note(self, category: str, tensors: models.NamedTensors, mark: int | None = None) -> None:
+        """Remember where tensors are at a mark, by default now."""
+        if mark is None:
+            mark = self.recorder.mark()
         for name, tensor in tensors:
             entry = {"category": category, "name": name, "address": address(tensor)}
             self._seen.append((mark, entry | described(tensor)))
 
     def _note_gradient(self, name: str, parameter: Tensor) -> None:
+        """As soon as it is there: of a step of one's own nobody knows for how long."""
         assert parameter.grad is not None, "it was just accumulated"
         self._note("gradients", [(name, parameter.grad)])
-
-    def _note_all(self, before: bool) -> None:
-        """Remember where everything is that lives longer than a step."""
-        work = self._workload
-        kinds = {
-            "parameters": work.model.named_parameters(),
-            "optimizer state": optimizer_state(work),
-        }
-        known = {address(tensor) for tensors in kinds.values() for _, tensor in tensors}
-        others = _tensors_of_python(self._device, known)
-        kinds["buffers"] = [("×".join(map(str, tensor.shape)), tensor) for tensor in others]
-        for category, tensors in kinds.items():
-            self._note(category, tensors, before)
 
 
 def _tensors_of_python(device: str, known: set[int]) -> list[Tensor]:
@@ -247,17 +213,17 @@ def _tensors_of_python(device: str, known: set[int]) -> list[Tensor]:
     return [thing for place, thing in found.items() if place not in known]
 
 
-def _others(snapshot: dict, known: set[int]) -> list[dict]:
+def _others(snapshot: dict, known: list[dict]) -> list[dict]:
     """Blocks that outlive the recording, began before it and belong to no tensor: buffers of CUDA's
     libraries."""
-    made = set(known)
-    for trace in snapshot["device_traces"]:
-        made |= {entry["addr"] for entry in trace if entry["action"] == "alloc"}
+    made = {tensor["address"] for tensor in known}
+    for entry in chain(*snapshot["device_traces"]):
+        if entry["action"] == "alloc":
+            made.add(entry["addr"])
     library = {"category": "workspace", "name": "library", "shape": [], "dtype": "", "at": [0, 0]}
     found = []
-    for segment in snapshot["segments"]:
-        for block in segment["blocks"]:
-            if block["state"] == "active_allocated" and block["address"] not in made:
-                size = block.get("requested_size", block["size"])
-                found.append(library | {"address": block["address"], "bytes": size})
+    for block in chain(*(segment["blocks"] for segment in snapshot["segments"])):
+        if block["state"] == "active_allocated" and block["address"] not in made:
+            size = block.get("requested_size", block["size"])
+            found.append(library | {"address": block["address"], "bytes": size})
     return found

@@ -1,7 +1,7 @@
-"""A cell recorded by Nsight Systems: `nsys profile` in front of its program, until the capture
-holds kernels."""
+"""A cell recorded by Nsight Systems: `nsys profile` in front of its program."""
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -9,15 +9,15 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import pandas as pd
 
 from stepscope import files
 from stepscope.axes import option
 from stepscope.config.grid import words_of
 from stepscope.config.profilers import NSYS_NEUTRAL
 from stepscope.machine import identity, process
-from stepscope.measure import record as cell_record
 from stepscope.measure import scratch
 from stepscope.measure.found import Found, Outcome
 from stepscope.trace import TraceError, nsys_export
@@ -25,13 +25,7 @@ from stepscope.trace import TraceError, nsys_export
 NAME = "step"  # of the only variant
 
 _PROGRESS = re.compile(r"\[=*>?\s*\d*%|^\[\d+/\d+\]|^Processing (\d+ )?events")
-# What is known to help where a driver and an nsys give an empty capture: kernels traced by
-# software, no capture range.
-REMEDIES: dict[str, dict[str, tuple[str, str]]] = {
-    "as configured": {},
-    "kernels traced by software": {"trace": ("cuda", "cuda-sw")},
-    "without a capture range": {"capture-range": ("cudaProfilerApi", "none")},
-}
+INSTEAD = "use --profiler torch, or --nsys-trace cuda-sw,nvtx, which traces kernels by software"
 
 
 def missing(device: str) -> str | None:
@@ -46,45 +40,45 @@ def missing(device: str) -> str | None:
 def record(
     spec: dict, program: Path, folder: Path, environment: dict[str, str], trace: dict
 ) -> Found:
-    """Run the spec's program behind nsys until there are kernels in the capture; what the run found
-    that counted.
+    """Run the spec's program behind nsys; what it found.
 
-    Fills in `trace`, and leaves trace.nsys-rep and trace.sqlite in `folder`. An empty capture, with
-    which some pairs of driver and nsys end without an error, is tried again in the known ways; if
-    none helps, the mode is `unsupported`. Ends the program if the measured program failed.
+    Fills in `trace`, and leaves trace.nsys-rep and trace.sqlite in `folder`. Where nsys has no
+    kernels, as it ends with some drivers without an error, the mode is `unsupported`. Ends the
+    program if the measured program failed.
     """
     trace["version"] = identity.tool_version("nsys")
+    flags = [f"--{key}={value}" for key, value in options(spec).items()]
     report = folder / "trace.nsys-rep"
     plain = {key: value for key, value in spec.items() if key not in NSYS_NEUTRAL}
     words = words_of(plain | {"profiler": "none"})
     with scratch.folder() as place:
-        inner = [sys.executable, str(program), *words, "--out", str(place)]
-        for name, chosen in attempts(spec):
-            recording = command("nsys", chosen, report.with_suffix(""), inner)
-            code, gave = run(recording, environment, process.die_with_parent)
-            if not (place / "record.json").is_file():
-                sys.exit(f"error: the profiled program failed (exit code {code}): {gave}")
-            if code:  # the program ended well, and nsys did not
-                gave = gave or f"exit code {code}"
-            else:
-                found = _found_in(place)
-                if any(one["status"] != "ok" for one in found.statuses):
-                    report.unlink(missing_ok=True)
-                    return found
-                gave = _captured(report, folder / "trace.sqlite")
-            trace["attempts"].append({"tried": name, "gave": gave[:200] or "kernels"})
-            if not gave:
-                trace |= {"file": "trace.sqlite", "options": " ".join(_flags(chosen))}
-                return found
-            print(f"nsys, {name}: {gave}", flush=True)
+        code, said = run(
+            [
+                *("nsys", "profile", *flags, f"--output={report.with_suffix('')}"),
+                *(sys.executable, str(program), *words, "--out", str(place)),
+            ],
+            environment,
+        )
+        if not (place / "record.json").is_file():
+            sys.exit(f"error: the profiled program failed (exit code {code}): {said}")
+        found = _found_in(place)
+    if any(one["status"] != "ok" for one in found.statuses):
+        report.unlink(missing_ok=True)
+        return found
+    # With a code the program ended well, and nsys did not.
+    wrong = said or f"exit code {code}"
+    if not code:
+        wrong = _captured(report, folder / "trace.sqlite")
+    if not wrong:
+        trace |= {"file": "trace.sqlite", "options": " ".join(flags)}
+        return found
     for full in filter(files.is_full, (folder, Path(tempfile.gettempdir()))):
         sys.exit(
             f"error: nsys recorded nothing, and the disk of {full} is full; make room, run again"
         )
-    tried = "; ".join(f"{attempt['tried']}: {attempt['gave']}" for attempt in trace["attempts"])
     for path in folder.iterdir():
         path.unlink()
-    reason = f"{trace['version']} recorded no kernels here ({tried}); use --profiler torch"
+    reason = f"{trace['version']} recorded no kernels here ({wrong[:200]}); {INSTEAD}"
     found = Found()
     found.status(NAME, Outcome("unsupported", reason), mode=option(spec, "mode"))
     return found
@@ -119,23 +113,17 @@ def options(spec: dict) -> dict[str, str]:
     return found
 
 
-def attempts(spec: dict) -> Iterator[tuple[str, dict[str, str]]]:
-    """(what is tried, options), the configured ones first."""
-    for name, changes in REMEDIES.items():
-        changed = options(spec)
-        for key, (before, after) in changes.items():
-            changed[key] = changed[key].replace(before, after, 1)
-        if changed["capture-range"] == "none":
-            del changed["capture-range-end"]
-        yield name, changed
-
-
 def _found_in(place: Path) -> Found:
     """What the program that was recorded has found, by its record."""
-    rows, record = cell_record.read(place)
-    summary = record["summary"]
-    built = summary.get("built", {})
-    return Found(1, rows, summary["values"], summary["statuses"], built=built)
+    summary = json.loads((place / "record.json").read_text())["summary"]
+    samples = pd.read_csv(
+        place / "samples.csv",
+        float_precision="round_trip",
+        keep_default_na=False,  # a phase of one's own may have any name
+        na_values="",
+    )
+    rows = samples.astype(object).where(samples.notna(), None).to_dict("records")
+    return Found(1, rows, summary["values"], summary["statuses"], built=summary.get("built", {}))
 
 
 def _captured(report: Path, path: Path) -> str:
@@ -154,19 +142,7 @@ def _captured(report: Path, path: Path) -> str:
     return "an empty capture"
 
 
-def command(program: str, chosen: dict[str, str], report: Path, inner: list[str]) -> list[str]:
-    """`nsys profile` with its options in front of the inner command; the report goes to
-    report.nsys-rep."""
-    return [program, "profile", *_flags(chosen), f"--output={report}", *inner]
-
-
-def _flags(chosen: dict[str, str]) -> list[str]:
-    return [f"--{key}={value}" for key, value in chosen.items()]
-
-
-def run(
-    words: list[str], environment: dict[str, str], prepare: Callable[[], None]
-) -> tuple[int, str]:
+def run(words: list[str], environment: dict[str, str]) -> tuple[int, str]:
     """(exit code, the last line that was said) of a command, whose output is shown as it comes."""
     running = subprocess.Popen(
         words,
@@ -176,7 +152,7 @@ def run(
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        preexec_fn=prepare,
+        preexec_fn=process.die_with_parent,
     )
     assert running.stdout is not None, "it is a pipe"
     last = ""

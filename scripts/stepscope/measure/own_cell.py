@@ -5,8 +5,10 @@ A model is looked at in a process of its own, on the CPU or without any memory a
 is not touched, and nothing has run in the process that measures.
 """
 
+import contextlib
 import os
 import sys
+from collections.abc import Iterator
 
 from stepscope.config import own_models
 from stepscope.machine import process
@@ -29,9 +31,13 @@ def look_at(spec: dict) -> dict:
     return {"model": found}
 
 
-def end_if_own(error: BaseException | None) -> None:
-    """End the program with one line if a model or step of one's own is to blame for an error."""
-    if error and isinstance(error, own_models.package().ModelError):
+@contextlib.contextmanager
+def or_one_line() -> Iterator[None]:
+    """Within it an error for which a model or step of one's own is to blame ends the program with
+    one line."""
+    try:
+        yield
+    except own_models.package().ModelError as error:
         sys.exit(f"error: {error}")
 
 
@@ -46,9 +52,8 @@ def looked_at(spec: dict) -> dict | None:
     keys = own_models.keys_of(spec)
     process.limit_address_space()
     try:
-        return own.describe(spec["model"], keys, spec["context"], spec["batch"], spec["seed"])
-    except own.ModelError as error:
-        sys.exit(f"error: {error}")
+        with or_one_line():
+            return own.describe(spec["model"], keys, spec["context"], spec["batch"], spec["seed"])
     except Exception as error:
         if not memory.is_out_of_memory(error):
             raise

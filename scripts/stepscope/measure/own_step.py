@@ -4,7 +4,6 @@ optimizer, and torch's global settings are as its file left them."""
 import contextlib
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -28,30 +27,26 @@ KEPT_LOSSES = 3  # of the first steps
 LEAST = 1e-7  # s: what samples.csv takes for a time
 
 
-@dataclass(frozen=True)
-class Globals:
-    """What torch has once for all and a step's file may set; as torch itself has it."""
+# What torch has once for all and a step's file may set (see _settings), as torch itself has it.
+PLAIN = ("highest", True, False, torch.float32)
 
-    matmul: str = "highest"
-    cudnn_tf32: bool = True
-    cudnn_benchmark: bool = False
-    dtype: torch.dtype = torch.float32
 
-    @classmethod
-    def now(cls) -> "Globals":
-        return cls(
-            torch.get_float32_matmul_precision(),
-            torch.backends.cudnn.allow_tf32,
-            torch.backends.cudnn.benchmark,
-            torch.get_default_dtype(),
-        )
+def _settings() -> tuple[str, bool, bool, torch.dtype]:
+    """As they are now: how fp32 products round, whether cuDNN may use TF32, whether it tries its
+    algorithms, and the type of new tensors."""
+    return (
+        torch.get_float32_matmul_precision(),
+        torch.backends.cudnn.allow_tf32,
+        torch.backends.cudnn.benchmark,
+        torch.get_default_dtype(),
+    )
 
-    def use(self) -> None:
-        """Set all of them."""
-        torch.set_float32_matmul_precision(self.matmul)
-        torch.backends.cudnn.allow_tf32 = self.cudnn_tf32
-        torch.backends.cudnn.benchmark = self.cudnn_benchmark
-        torch.set_default_dtype(self.dtype)
+
+def _set(matmul: str, may_use_tf32: bool, is_trying: bool, dtype: torch.dtype) -> None:
+    torch.set_float32_matmul_precision(matmul)
+    torch.backends.cudnn.allow_tf32 = may_use_tf32
+    torch.backends.cudnn.benchmark = is_trying
+    torch.set_default_dtype(dtype)
 
 
 class Laps:
@@ -114,29 +109,28 @@ class StepWorkload(Workload):
     def __init__(self, spec: dict):
         self.spec = spec
         self._reference = parse(spec["step"], "step")
-        Globals().use()
+        _set(*PLAIN)
         given = {name: spec[name] for name in ("context", "batch", "device", "seed")}
         self.step = stepping.build(spec["step"], keys_of(spec), given)
-        self._globals = Globals.now()
+        self._settings = _settings()
         with named_errors(self._reference, "the module of its step cannot be looked at"):
             self.about = stepping.described(self._reference, self.step) | {"marked": []}
             blocks = self.about["blocks"]
             self.model = Built(stepping.parameters(self.step), blocks and blocks["path"])
             named = self.model.named_parameters()
         self.parameters = [each for _, each in named if each.requires_grad]
-        self.optimizer = self.step.optimizers
         self.losses: list[float] = []
         self._result: object = None
 
     def use(self) -> None:
         """Set torch's global settings as they were when the step was built."""
-        self._globals.use()
+        _set(*self._settings)
 
     @property
     def optimizers(self) -> list:
-        return self.optimizer
+        return self.step.optimizers
 
-    def renew_optimizer(self, **settings: float) -> None:
+    def renew_optimizer(self) -> None:
         """Nothing: it is the step's own."""
 
     def phases(self, mode: str) -> Phases:
@@ -174,9 +168,7 @@ class StepWorkload(Workload):
         super().captured()
         return self._called(self.step.graph or self.step.run)
 
-    def forget(self) -> None:
-        """As drop_graph()."""
-        self.drop_graph()
+    forget = drop_graph
 
     def count(self) -> None:
         """Count what one more step multiplies, if that was not given; once what a checkpoint

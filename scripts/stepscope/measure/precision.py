@@ -1,22 +1,13 @@
 """The precisions, and which of them a device can run."""
 
 import contextlib
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 import torch
-from torch.utils._pytree import tree_leaves
 
-from stepscope.measure import memory
 from stepscope.model.formats import FORMATS
 
 CPUINFO = Path("/proc/cpuinfo")
-# Of several precisions whose results have one type the first: it is no more than that type.
-_NAMES = {getattr(torch, one.dtype): name for name, one in reversed(FORMATS.items())}
-# Said of an operator.
-_LACKING = ("not implemented for", "not supported", "does not support", "unsupported")
-Result = TypeVar("Result")
 Tables = dict[str, list[dict]]  # the rows of each table that a probe fills
 
 
@@ -67,26 +58,3 @@ def autocast(precision: str, device: str) -> contextlib.AbstractContextManager:
     if FORMATS[precision].is_autocast:
         return torch.autocast(device, dtype=dtype(precision))
     return contextlib.nullcontext()
-
-
-def names_of(value: object) -> str:
-    """The dtypes of the tensors in nested arguments, each once, in their order, joined by ` + `:
-    short names, as `fp32`; torch's own of one that is no precision."""
-    kinds = [leaf.dtype for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
-    names = [_NAMES.get(kind, str(kind).removeprefix("torch.")) for kind in kinds]
-    return " + ".join(dict.fromkeys(names))
-
-
-def attempt(call: Callable[[], Result], under: str, device: str) -> tuple[Result | None, dict]:
-    """(what `call` gives, {}); or (None, status and reason) where the device lacks an operator for
-    a dtype, or is a GPU without autocast to `under` ("": none is used). A CPU without a format's
-    instructions is only slow."""
-    reason = unsupported(under, device) if under and device == "cuda" else None
-    if not reason:
-        try:
-            return call(), {}
-        except RuntimeError as error:  # NotImplementedError is one
-            if not any(part in str(error).lower() for part in _LACKING):
-                raise
-            reason = memory.reason(error)
-    return None, {"status": "unsupported", "reason": reason}

@@ -2,13 +2,12 @@
 and under autocast."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from stepscope.measure import precision
-from stepscope.measure.precision import Tables, attempt
+from stepscope.measure.precision import Tables
 from stepscope.model.softmax import softmax
 from stepscope.model.transformer import RMSNorm
 
@@ -43,9 +42,7 @@ def rms_norm(x: Tensor) -> tuple[Tensor, Tensor]:
 
 def layer_norm(x: Tensor) -> tuple[Tensor, Tensor]:
     """(x - mean) / sqrt(var + eps), and the variance."""
-    centred = x - x.mean(-1, keepdim=True)
-    variance = centred.square().mean(-1, keepdim=True)
-    return centred * torch.rsqrt(variance + EPS), variance
+    return rms_norm(x - x.mean(-1, keepdim=True))
 
 
 def softmax_of(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -70,47 +67,28 @@ FORCED: dict[str, Forced] = {
 }
 
 
-def _of_models(device: str) -> dict[str, Callable[[Tensor], Tensor]]:
-    """Operations on (rows, width) as a model calls them."""
-    return {
-        "RMSNorm": RMSNorm(WIDTH, eps=EPS).to(device),
-        "LayerNorm": nn.LayerNorm(WIDTH, eps=EPS).to(device),
-        "softmax": softmax,
-    }
-
-
 def _forced(spec: dict) -> Iterator[dict]:
     """One row a case, format and way of computing. The input is rounded first, so that the error is
     that of the arithmetic."""
     device = spec["device"]
-    of_models = _of_models(device)
+    of_models: dict[str, Callable[[Tensor], Tensor]] = {
+        "RMSNorm": RMSNorm(WIDTH, eps=EPS).to(device),
+        "LayerNorm": nn.LayerNorm(WIDTH, eps=EPS).to(device),
+        "softmax": softmax,
+    }
     for operation, quantity, value, x in _cases(spec["seed"]):
-        case = {"operation": operation, "quantity": quantity, "value": value}
         call = FORCED[operation]
         for name in FORMATS:
+            row = {"operation": operation, "quantity": quantity, "value": value, "format": name}
             low = x.to(precision.dtype(name))
-            exact = call(low.double())
-            runs = {PLAIN: (partial(_in_format, call), "")}
+            exact, exact_inner = call(low.double())
+            result, inner = call(low.to(device))
+            inners = {"inner": str(inner.double().item()), "inner_exact": exact_inner.item()}
+            yield row | {"way": PLAIN} | against(exact, result) | inners
             if name != "fp32" and operation in of_models:
-                runs[AUTOCAST] = partial(_autocast, of_models[operation]), name
-            for way, (run, under) in runs.items():
-                found, refusal = attempt(partial(run, exact, low, device), under, device)
-                yield case | {"way": way, "format": name} | (found or refusal)
-
-
-def _in_format(call: Forced, exact: tuple[Tensor, Tensor], low: Tensor, device: str) -> dict:
-    """What `call` makes of an input in a format, beside what float64 makes of that."""
-    result, inner = (each.double().cpu() for each in call(low.to(device)))
-    inners = {"inner": str(inner.item()), "inner_exact": exact[1].item()}
-    return against(exact[0], result) | inners
-
-
-def _autocast(
-    call: Callable[[Tensor], Tensor], exact: tuple[Tensor, Tensor], low: Tensor, device: str
-) -> dict:
-    """The same of an operation under autocast to the input's type."""
-    with torch.autocast(device, dtype=low.dtype):
-        return against(exact[0], call(low.to(device)).double().cpu())
+                with torch.autocast(device, dtype=low.dtype):
+                    result = of_models[operation](low.to(device))
+                yield row | {"way": AUTOCAST} | against(exact, result)
 
 
 def _cases(seed: int) -> Iterator[tuple[str, str, float, Tensor]]:
@@ -134,9 +112,9 @@ def _cases(seed: int) -> Iterator[tuple[str, str, float, Tensor]]:
 def against(exact: Tensor, result: Tensor) -> dict:
     """A result (1, width) beside that in float64: `error` is the largest difference over the
     largest exact value, None where the result is not finite."""
+    result = result.double().cpu()
     finite = bool(result.isfinite().all())
     return {
-        "status": "ok",
         "error": ((result - exact).abs().max() / exact.abs().max()).item() if finite else None,
         "infinite": int(result.isinf().sum()),
         "nan": int(result.isnan().sum()),

@@ -15,8 +15,8 @@ from stepscope.measure.telemetry import Telemetry
 def git_commit() -> str | None:
     """Commit of the checkout that holds this program, with -dirty if it was changed; None outside
     git."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    shown = answered(*command, folder=Path(__file__).parent)
+    git = ["git", "-C", str(Path(__file__).parent)]
+    shown = answered(*git, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
     return shown and shown.strip()
 
 
@@ -24,7 +24,7 @@ def times() -> dict:
     """When the kernel started this process, in UTC (ISO 8601), and for how many seconds it has
     run."""
     ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
-    ran = float(Path("/proc/uptime").read_text().split()[0]) - ticks / os.sysconf("SC_CLK_TCK")
+    ran = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
     start = datetime.datetime.fromtimestamp(time.time() - ran, datetime.UTC)
     return {"started": start.isoformat(timespec="seconds"), "duration_s": round(ran, 3)}
 

@@ -29,20 +29,6 @@ def write(folder: Path, rows: list[dict], record: dict) -> None:
     files.write_whole(contents, to_disk=True)
 
 
-def read(folder: Path) -> tuple[list[dict], dict]:
-    """(rows, record) as write() wrote them: numbers as numbers, an empty field as None."""
-    with (folder / "samples.csv").open(newline="") as file:
-        rows = [{key: _value(text) for key, text in row.items()} for row in csv.DictReader(file)]
-    return rows, json.loads((folder / "record.json").read_text())
-
-
-def _value(text: str) -> object:
-    try:
-        return json.loads(text) if text else None
-    except ValueError:
-        return {"True": True, "False": False}.get(text, text)
-
-
 def samples_csv(rows: list[dict]) -> str:
     """A row a sample; numbers in full, None as an empty field."""
     text = io.StringIO()

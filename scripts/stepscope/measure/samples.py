@@ -73,7 +73,6 @@ class Samples:
 
     def __init__(self, telemetry: Telemetry, process: int = 1):
         self._telemetry = telemetry
-        self._process = process
         self._steps: Counter[str] = Counter()
         self.found = Found(process)
         self.rows = self.found.rows
@@ -85,7 +84,7 @@ class Samples:
         number = self._steps[variant]
         try:
             for phase, seconds in step():
-                where = {"variant": variant, "process": self._process, "step": number, **place}
+                where = {"variant": variant, "process": self.found.process, "step": number, **place}
                 took = {"phase": phase, "warmup": warmup, "seconds": seconds}
                 self.rows.append(where | took | before)
         except NotFiniteError as error:

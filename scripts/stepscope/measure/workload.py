@@ -14,7 +14,7 @@ from typing import cast
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 
 from stepscope.axes import MODES, option
 from stepscope.measure import models, precision
@@ -81,13 +81,12 @@ class Workload:
         self.spec = spec
         self.use()
         self.model = models.load(spec)
-        compilation = _compilation(spec)
         if is_compiled(spec):
             import torch._dynamo.config as dynamo
 
             dynamo.recompile_limit = max(dynamo.recompile_limit, MOST_VERSIONS)
         if "model" not in spec:  # one's own is made with its options
-            _optimise(self.model.module, compilation, option(spec, "checkpoint"))
+            _optimise(self.model.module, _compilation(spec).parts, option(spec, "checkpoint"))
         self.parameters = [
             tensor for _, tensor in self.model.named_parameters() if tensor.requires_grad
         ]
@@ -110,9 +109,8 @@ class Workload:
 
     @property
     def loss(self) -> Tensor:
-        """The latest loss, a scalar. Raises RuntimeError if there is none."""
-        if self._loss is None:
-            raise RuntimeError("no forward pass has been run, or its graph has been dropped")
+        """The latest loss, a scalar."""
+        assert self._loss is not None, "a forward pass has been run, and its graph is there"
         return self._loss
 
     def phases(self, mode: str) -> Phases:
@@ -262,37 +260,18 @@ def _compilation(spec: dict) -> Compilation:
     return load("compile", option(spec, "compile")).COMPILATION
 
 
-def _optimise(model: nn.Module, compilation: Compilation, every: int) -> None:
-    if compilation.parts == "blocks":
-        for block in _blocks_of(model):
+def _optimise(model: nn.Module, parts: str, every: int) -> None:
+    """Compile parts of our Transformer. Group its blocks by `every`; of each group only the input
+    is kept for the backward pass, which runs the group's forward pass again (Chen et al. 2016)."""
+    blocks = list(cast(nn.ModuleList, model.blocks))  # to torch any attribute may be a tensor
+    if parts == "blocks":
+        for block in blocks:
             block.compile()
     if every:
-        recompute_blocks(model, every)
-    if compilation.parts == "model":
-        model.compile()
-
-
-def _blocks_of(model: nn.Module) -> nn.ModuleList:
-    """The blocks of our Transformer, as they are now."""
-    return cast(nn.ModuleList, model.blocks)  # to torch any attribute may be a tensor
-
-
-def recompute_blocks(model: nn.Module, every: int) -> None:
-    """Group the model's blocks by `every`; of each group only the input is kept for the backward
-    pass, which runs the group's forward pass again (Chen et al. 2016)."""
-    blocks = list(_blocks_of(model))
-    groups = [blocks[start : start + every] for start in range(0, len(blocks), every)]
-    model.blocks = nn.ModuleList(RecomputedBlocks(group) for group in groups)
-
-
-class RecomputedBlocks(nn.Module):
-    """Consecutive blocks whose activations are computed again in the backward pass. Same shape in
-    and out."""
-
-    def __init__(self, blocks: list[nn.Module]):
-        super().__init__()
-        self.blocks = nn.Sequential(*blocks)
-
-    def forward(self, x: Tensor) -> Tensor:
+        starts = range(0, len(blocks), every)
+        groups = [nn.Sequential(*blocks[start : start + every]) for start in starts]
         # Nothing in the model draws random numbers: their state need not be kept.
-        return checkpoint(self.blocks, x, use_reentrant=False, preserve_rng_state=False)
+        recomputed = [checkpoint_wrapper(group, preserve_rng_state=False) for group in groups]
+        model.blocks = nn.ModuleList(recomputed)
+    if parts == "model":
+        model.compile()

@@ -32,6 +32,10 @@ KINDS: dict[str, type[About]] = {
 Said = TypeVar("Said")
 
 
+class Unsupported(Exception):
+    """An option that a model, or a machine, cannot have: the reason, in one line."""
+
+
 def names(option: str) -> list[str]:
     """Names that `option` can take, sorted. Raises ValueError when there is no such option."""
     return sorted(module.name for module in pkgutil.iter_modules([str(_folder(option))]))

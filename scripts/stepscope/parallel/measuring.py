@@ -10,7 +10,7 @@ import gc
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 
 import pandas as pd
@@ -98,7 +98,7 @@ def forget(place: Place) -> None:
 def timed(process: int, spec: dict, place: Place) -> Found:
     """One process of a rank: all variants in turns where they fit the memory together, else one
     after another, in another order in the next process."""
-    samples = Samples(place.telemetry, process)
+    measuring = steps.Process(spec, place.telemetry, process)
     free = 0.8 * memory.capacity(place.device)  # a fifth is left for buckets
     if place.device == "cpu":  # which ranks share
         free /= place.devices
@@ -112,17 +112,10 @@ def timed(process: int, spec: dict, place: Place) -> Found:
         for work in works.values():
             if work is not own:  # the gradients of all need not be there at once
                 work.clear_gradients()
-        step = steps.timed(own, "step", kind, place.clock)
         with attempt(name):
             own.use()
-            samples.run(
-                name,
-                step,
-                is_warmup,
-                mode="step",
-                kind=kind,
-                round=turn if fit else None,
-            )
+            in_round = turn if fit else None
+            measuring.sample(own, name, kind=kind, warmup=is_warmup, number=in_round)
 
     for group in ladder.groups(ladder.ordered(spec["variants"], process), fit):
         for variant in group:
@@ -141,7 +134,7 @@ def timed(process: int, spec: dict, place: Place) -> Found:
             repeat(PHASED, partial(run, ALONE, kind="phased"))
         works.clear()
         forget(place)
-    return samples.found
+    return measuring.found
 
 
 def examine(spec: dict, place: Place) -> Examined:
@@ -258,12 +251,12 @@ def step_tables(examined: list[Examined]) -> dict[str, list[dict]]:
         recordings = [one.recordings[name] for one in examined]
         for steps_of in zip(*(one.steps for one in recordings), strict=True):
             for rank, parts in enumerate(apart.take_apart(list(steps_of), references)):
-                own = recordings[rank]
-                row = {"variant": name, "rank": rank, "clock": own.clock} | asdict(parts)
-                row["residual"] = own.clock - parts.total - own.outside
+                own, step = recordings[rank], steps_of[rank]
+                row = {"variant": name, "rank": rank, "clock": own.clock} | parts
+                row["residual"] = own.clock - (step.end - step.start) - own.outside
                 rows.append(row)
 
-                both = apart.matched(steps_of[rank], references[rank])
+                both = apart.matched(step, references[rank])
                 kernels.append(both.assign(variant=name, rank=rank))
 
     means = pd.DataFrame(rows).groupby(["variant", "rank"], sort=False).mean()

@@ -6,18 +6,13 @@ file, not by a port, which another program may have.
 """
 
 import os
-import time
 from collections.abc import Callable
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
+from functools import partial
 
-from stepscope.machine import cores, process
+from stepscope.machine import cores
+from stepscope.measure import processes
 from stepscope.measure.found import Outcome
-from stepscope.measure.processes import forked
-
-GRACE = 1.0  # seconds in which others may fail of what ended the first; the cause is named
 
 
 @dataclass(eq=False)
@@ -35,56 +30,16 @@ def together(count: int, work: Callable[[int], object], seconds: float | None = 
     or an ability for a variant, and else ends the program with one line, as after `seconds`. What
     is returned has to be picklable.
     """
-    started = [forked(_run, work, rank, name=f"rank {rank} of {count}") for rank in range(count)]
-    failed: dict[float, BaseException] = {}  # by when it was
-    with ThreadPoolExecutor(count) as listeners:
-        heard = [listeners.submit(_received, *each, failed) for each in started]
-        try:
-            _, late = wait(heard, seconds, FIRST_EXCEPTION)
-            if failed:
-                time.sleep(GRACE)
-                raise failed[min([*failed])]
-            if late:
-                raise SystemExit("the ranks did not end in the time that they were given")
-            return [each.result() for each in heard]
-        finally:
-            for child, _ in started:
-                child.kill()
-                child.join()
+    runs = {f"rank {rank} of {count}": partial(_run, work, rank) for rank in range(count)}
+    return processes.together(runs, seconds)
 
 
-def _run(work: Callable[[int], object], rank: int, pipe: Connection) -> None:
-    process.die_with_parent()
-    failed: BaseException | None = None
+def _run(work: Callable[[int], object], rank: int) -> object:
     try:
-        pipe.send(work(rank))
+        return work(rank)
     except VariantError as error:
         error.outcome.reason = f"rank {rank}: {error.outcome.reason}"
-        pipe.send(error)
-    except BaseException as error:
-        failed = error
-    process.end_at_once(failed)  # to take a process group down waits for the others
-
-
-def _received(child: BaseProcess, pipe: Connection, failed: dict[float, BaseException]) -> object:
-    """What a rank sends. What it fails of is noted and raised; what a signal killed comes before
-    those that missed it."""
-    try:
-        found = pipe.recv()
-    except EOFError:  # it ended without a word
-        child.join()
-        code = child.exitcode or 0
-        how = f"ended with exit code {code} and without a result"
-        if code < 0:
-            how = f"was killed by signal {-code}"
-        found = SystemExit(f"error: {child.name} {how}; all ranks were ended")
-    except Exception as error:  # what it sent cannot be read
-        found = SystemExit(f"error: {child.name}: {error}")
-    if isinstance(found, BaseException):
-        # A negative code is that of a signal.
-        failed.setdefault(0.0 if (child.exitcode or 0) < 0 else time.time(), found)
-        raise found
-    return found
+        return error
 
 
 def keep_to_own_cores(rank: int, count: int) -> None:

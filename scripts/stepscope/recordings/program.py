@@ -27,14 +27,13 @@ def run(
     named: list[Path],
     analyse: Callable[[], tuple[Mapping[str, Tables], str]],
     draw: Callable[[Tables], Contents],
-    summary: str,
     failure: type[Exception],
 ) -> None:
     """Write what a program makes of the files at `paths`, which the user knows as `named`, to the
     folder given.out, and print it.
 
     analyse: gives the tables of each folder below it, and the summary; draw: from the tables of the
-    folder itself, files that need the report's libraries. summary: the file's name. failure: the
+    folder itself, files that need the report's libraries. failure: the
     exception whose message is a line for the user.
     """
     together = " and ".join(map(str, named))
@@ -44,7 +43,7 @@ def run(
         made, text = limits.within(most, together, analyse, (failure, OSError))
         for folder, tables in made.items():
             write_tables(tables, given.out / folder)
-        files.write_whole({given.out / summary: [text]})
+        files.write_whole({given.out / "summary.md": [text]})
         drawn = limits.within(most, together, lambda: draw(made[""]), ())
         files.write_whole(drawn)
     except OSError as error:

@@ -143,7 +143,7 @@ def _made(results: Path, out: Path) -> Path:
     try:
         found, samples, refused = cells.read(plan, results)
         tables, damaged, _ = writing.tables(found, samples, [])
-    except (cells.PlanError, writing.Undeclared) as error:
+    except cells.PlanError as error:
         raise CompareError(str(error)) from None
     for name, why in (refused | damaged).items():
         raise CompareError(f"{results / name}: {why}")

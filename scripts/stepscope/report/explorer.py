@@ -153,8 +153,8 @@ def _together(name: str, runs: Runs) -> pd.DataFrame:
 
 def _shown(name: str, frame: pd.DataFrame) -> list[Row]:
     """The columns that say something of any row: the table's own, then those of its cells."""
-    own = {"run": RUN} | TABLES[name].by_name
-    known = TABLES["cells"].by_name | own
+    own = {"run": RUN} | TABLES[name].columns
+    known = TABLES["cells"].columns | own
     says = frame.columns[(frame.notna() & (frame != "")).any()]
     others = [each for each in says if each not in own]
     return [_as_shown(known[each]) for each in (*own, *others) if each in says]
@@ -170,7 +170,8 @@ def _as_shown(column: Column) -> Row:
     it."""
     unit = "share" if column.printed == "share" else column.unit
     is_chosen_by = column.kind != NUMBER or column.is_axis
-    return dataclasses.asdict(column) | {"unit": unit, "chosen": is_chosen_by}
+    made = {"label": column.name.replace("_", " "), "unit": unit, "chosen": is_chosen_by}
+    return dataclasses.asdict(column) | made
 
 
 def _ranks(runs: Runs, rungs: dict[str, float]) -> Ranks:

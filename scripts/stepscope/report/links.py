@@ -128,14 +128,14 @@ def _steps(drawn: Drawn, **chosen: str) -> Viewed:
     return _rows("series", drawn, mode="step", options=NEUTRAL, **chosen)
 
 
-def _waterfall(data: Data) -> View:
-    found = where.waterfall_of(data)
-    cells = _chosen([step.cell for step in found.steps]) if found else {}
-    return _rows("categories", phase="step|optimizer")(data) | cells
+def _waterfall(data: Data) -> pd.DataFrame:
+    """Its steps by the cells of their profiles."""
+    led = where.led(data)
+    return led.assign(cell=led["profile"])
 
 
 VIEWS: dict[str, Viewed] = {
-    "waterfall": _waterfall,
+    "waterfall": _rows("categories", _waterfall, phase="step|optimizer"),
     "categories": _rows("categories", mode="step", options=NEUTRAL, phase=f"inference|{PARTS}"),
     "step_parts": _steps(places.tried_steps, quantity="time", phase=f"{PARTS}|step"),
     "time_by_context": _steps(places.tried_steps, quantity="time", phase="step"),
@@ -155,12 +155,10 @@ VIEWS: dict[str, Viewed] = {
     "attention_rates": _rows(
         "series", partial(attention.subject_rows, quantity="rate"), quantity="rate"
     ),
-    "sums": _rows("sums"),
     "forced": _rows("forced"),
     "warmup": _rows("warmup", start.warmed),
     "first_step": _rows("first_step", phase="step"),
     "ladder": _rows("series", ladder.climbed, quantity="time", phase=f"{PARTS}|step"),
-    "checkpoint": _rows("series", ladder.checkpointed, quantity="time|peak_reserved", phase="step"),
     "curves": _rows("curves", learning.learned),
     "ranks": _rows("ranks", steps.most_devices),
 }

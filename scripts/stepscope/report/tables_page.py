@@ -9,13 +9,13 @@ from stepscope.results.schema import FLAG, NUMBER, OF_ROW, QUANTITIES, TABLES, T
 def page() -> str:
     """docs/tables.md in Markdown: every table, quantity and column; what is one in several tables
     is told once."""
-    tables = [list(table.columns) for table in TABLES.values()]
+    tables = [list(table.columns.values()) for table in TABLES.values()]
     users = Counter(itertools.chain(*tables))
     shared = [each for each in users if users[each] > 1]
     parts = [_part("Columns of several tables", shared)]
-    for table in TABLES.values():
-        own = [each for each in table.columns if users[each] == 1]
-        parts.append(_part(f"`{table.name}`: {table.row}", own))
+    for name, table in TABLES.items():
+        own = [each for each in table.columns.values() if users[each] == 1]
+        parts.append(_part(f"`{name}`: {table.row}", own))
     parts.append(_part("Quantities of `series`", list(QUANTITIES.values())))
     return "\n".join([_INTRODUCTION, *parts])
 

@@ -21,79 +21,49 @@ OF_LOSS = 0.1
 
 
 def values(cells: list[MeasuredCell]) -> Iterator[dict]:
-    """How far each rung of a ladder computes another loss and other gradients than the first, as
-    values of a record, with `cell`; inf: not a number."""
+    """How far each variant that has a loss computes another one than the first that has one, and
+    other gradients, as values of a record, with `cell`.
+
+    Of steps of one's own it is the loss alone, the largest difference of a step: their optimizers
+    may differ, so that nothing is judged.
+    """
     for cell in cells:
-        for name, found in of_rungs(cell).items():
+        checks = cell.summary.get("checks", {})
+        names = [name for name in cell.variants if checks.get(name)]
+        for name in names:
+            own, first = checks[name], checks[names[0]]
+            if is_step(cell.spec):
+                pairs = zip(own["losses"], first["losses"], strict=False)
+                off = [_distance([loss], [of_first]) for loss, of_first in pairs]
+                found = {"loss_difference": max(off, default=None)}
+            else:
+                found = compared(own, first) | {"tolerance": tolerance(cell, name, names[0])}
             place = {"cell": cell.name, "variant": name, "mode": "step"}
             for quantity, value in found.items():
-                if quantity != "same":
+                if value is not None:
                     yield place | {"quantity": quantity, "value": value}
 
 
-def differing(cells: list[MeasuredCell]) -> Iterator[str]:
-    """A line for each rung of a ladder that computes another loss or other gradients than the
-    first."""
-    for cell in cells:
-        for name, found in of_rungs(cell).items():
-            if not found["same"]:
-                said = "computes another loss or other gradients than the first variant"
-                yield f"{cell.name}: {name} {said}"
-
-
-def of_rungs(cell: MeasuredCell) -> dict[str, dict]:
-    """What each rung computed that has a loss, compared with the first that has one."""
-    checks = cell.summary.get("checks", {})
-    rungs = [rung["name"] for rung in cell.spec.get("variants", [])]
-    computed = {name: checks[name] for name in rungs if checks.get(name)}
-    if not computed:
-        return {}
-    if is_step(cell.spec):
-        return _losses_compared(computed, checks.get(rungs[0]) or {})
-    precisions = {name: precision_of(cell, name) for name in computed}
+def tolerance(cell: MeasuredCell, *variants: str) -> float | None:
+    """Up to which gradients of these differ by rounding; None where nothing is judged."""
+    precisions = [precision_of(cell, name) for name in variants]
     if "float16" in cell.built_in:  # or bfloat16: it rounds as under autocast, whatever it runs in
-        precisions = dict.fromkeys(computed, "bf16")
-    return compared(computed, precisions)
+        precisions = ["bf16"]
+    each = [PRECISIONS[name].tolerance for name in precisions]
+    return None if None in each else max(filter(None, each))
 
 
-def _losses_compared(computed: dict[str, dict], first: dict) -> dict[str, dict]:
-    """Of steps of one's own how far the losses of their first steps are from those of `first`, the
-    first variant; nothing is judged, since their optimizers may differ. {} where it tells none."""
-    found = {}
-    for name, one in computed.items():
-        pairs = zip(one["losses"], first.get("losses", []), strict=False)
-        off = [_distance([own], [reference]) for own, reference in pairs]
-        if off:
-            found[name] = {"loss_difference": max(off), "same": True}
-    return found
+def compared(one: dict, first: dict) -> dict[str, float | None]:
+    """How far what a variant computed (the record's `checks`) is from the first one's, relative.
 
-
-def compared(computed: dict[str, dict], precisions: dict[str, str]) -> dict[str, dict]:
-    """Differences of what each variant computed (the record's `checks`) from the first one's,
-    `tolerance` (None: nothing is judged) and `same`. `difference` is the larger relative one of
-    gradients' norm and sampled entries, `loss_difference` the loss's; both are infinite where a
-    number is missing or not finite, which is not the same."""
-    first = next(iter(computed), "")
-    found = {}
-    for name, one in computed.items():
-        both = [PRECISIONS[precisions[each]].tolerance for each in (name, first)]
-        larger = None if None in both else max(filter(None, both))
-        found[name] = _against(one, computed[first], larger)
-    return found
-
-
-def _against(one: dict, first: dict, tolerance: float | None) -> dict:
-    """How far a variant's loss and gradients are from the first one's, relative."""
+    `difference` is the larger one of gradients' norm and sampled entries, `loss_difference` the
+    loss's; both are infinite where a number is missing or not finite.
+    """
     loss, norm = (_distance([one[key]], [first[key]]) for key in ("loss", "gradient_norm"))
     sample = _distance(one["gradient_sample"], first["gradient_sample"])
-    is_known = math.isfinite(loss + norm + sample)
-    difference = max(norm, sample)
-    if not is_known:
-        loss = difference = math.inf
-    worst = max(loss / OF_LOSS, difference)
-    same = is_known and (tolerance is None or worst <= tolerance)
-    found = {"difference": difference, "loss_difference": loss, "same": same}
-    return found if tolerance is None else found | {"tolerance": tolerance}
+    if not math.isfinite(loss + norm + sample):
+        return {"difference": math.inf, "loss_difference": math.inf}
+    return {"difference": max(norm, sample), "loss_difference": loss}
 
 
 def _distance(own: list[float], reference: list[float]) -> float:

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
-from stepscope.results.schema import TABLES
 from stepscope.results.tables import where
 
 REFERENCE = Path(__file__).with_name("cards.csv")
@@ -58,5 +57,4 @@ def rows(series: DataFrame, cells: DataFrame, models: DataFrame) -> DataFrame:
     is_rate = found["unit"] != "s"
     standing = np.where(is_below == is_rate, "slower", "faster")
     standing = np.where(is_below | is_above, standing, "like them")
-    # The places are as their cells have them.
-    return found.assign(standing=standing)[TABLES["cards"].names]
+    return found.assign(standing=standing)

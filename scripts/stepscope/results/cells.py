@@ -15,7 +15,7 @@ from stepscope.measure.found import BESIDE, STATUSES
 from stepscope.model.shape import ModelShape
 from stepscope.recordings.text import ERROR, last_error
 from stepscope.results import records
-from stepscope.results.schema import PLACE, TABLES
+from stepscope.results.schema import PLACE
 
 MISSING, NOT_MEASURED = "missing", "not measured"
 LOG = "measure.log"  # of a cell's program
@@ -81,6 +81,11 @@ class MeasuredCell:
         """The shape of its model; None for a model of one's own, and where no model runs."""
         return ModelShape.of(self.spec) if "d_model" in self.spec else None
 
+    @cached_property
+    def variants(self) -> dict[str, dict]:
+        """What its spec says of each of several variants, by their names."""
+        return {one["name"]: one for one in self.spec.get("variants") or ()}
+
     @property
     def own_model(self) -> dict:
         """What the record says of a model, or a step, of one's own; empty for a size."""
@@ -124,17 +129,15 @@ class MeasuredCell:
         return "ok" if "ok" in each else max(each, key=STATUSES.index), "; ".join(said)
 
 
-def came_after(spec: dict, statuses: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+def came_after(cell: MeasuredCell) -> dict[str, str]:
     """Variant → the one that it comes after, where this did not run the nearest before it that did;
     "" of the first."""
-    declared = {one["name"]: one.get("after", "") for one in spec.get("variants", [])}
-    found = {}
-    for name, before in declared.items():
-        nearest = before
-        for _ in declared:  # at most, as some could come after each other
-            if nearest and statuses.get(nearest, ("ok", ""))[0] != "ok":
-                nearest = declared.get(nearest, "")
-        found[name] = nearest or before
+    statuses = cell.statuses()
+    found: dict[str, str] = {}
+    for name, variant in cell.variants.items():
+        before = variant.get("after", "")
+        has_run = statuses.get(before, ("ok", ""))[0] == "ok"
+        found[name] = before if has_run else found.get(before) or before
     return found
 
 
@@ -158,8 +161,8 @@ def precision_of(cell: MeasuredCell, variant: str) -> str:
     """The precision that a variant of a cell runs in."""
     if is_step(cell.spec):
         return BUILT
-    own = {one["name"]: one.get("precision", "fp32") for one in cell.spec.get("variants", [])}
-    return cell.spec.get("precision") or own.get(variant, "fp32")
+    own = cell.spec | cell.variants.get(variant, {})
+    return own.get("precision", "fp32")
 
 
 def places(cells: list[MeasuredCell]) -> DataFrame:
@@ -208,17 +211,18 @@ def without(
 
 def _too_few(cells: list[MeasuredCell], samples: DataFrame) -> dict[str, str]:
     """Cells that lack processes or steps which their spec asks for, of what is ok: why."""
-    sizes = samples[~samples["warmup"]].groupby(["cell", "variant", "process"]).size()
-    counts = sizes.groupby(["cell", "variant"]).agg(["size", "min", "sum"]).T.to_dict("list")
+    by = ["cell", "variant", "process"]
+    sizes = samples[~samples["warmup"]].groupby(by).size()
+    counts = sizes.groupby(by[:2]).agg(list).to_dict()
     found = {}
     for cell in cells:
         processes, steps = cell.spec.get("processes", 1), cell.spec.get("steps", 1)
         if cell.place["study"] == "ceilings":  # a sustained series lasts its seconds
             steps = 1
         for variant, (status, _) in cell.statuses().items():
-            own, least, whole = counts.get((cell.name, variant), (0, 0, 0))
-            if status == "ok" and (own != processes or least < steps):
-                said = f"{variant} has {whole} samples of {own} processes"
+            own = counts.get((cell.name, variant), [])
+            if status == "ok" and (len(own) != processes or min(own) < steps):
+                said = f"{variant} has {sum(own)} samples of {len(own)} processes"
                 asked = f"the spec asks for {processes} processes of {steps} steps or more"
                 found[cell.name] = f"samples.csv is damaged: {said}, {asked}"
     return found
@@ -258,22 +262,16 @@ def _measured(cell: MeasuredCell) -> MeasuredCell:
     except FileNotFoundError:
         return cell
     spec = record["spec"]
-    difference = _difference(spec, cell.spec, BUDGET if cell.is_foreign else ())
-    if difference:
-        raise records.Damaged(f"record.json is of another spec: {difference}")
+    may_differ = {"study", *(BUDGET if cell.is_foreign else ())}
+    for key in sorted({*spec, *cell.spec} - may_differ):
+        there, planned = spec.get(key), cell.spec.get(key)
+        if there != planned:
+            said = f"{key} is {there!r:.200} there, {planned!r:.200} in the plan"
+            raise records.Damaged(f"record.json is of another spec: {said}")
     if cell.is_foreign:  # its budget may be another than the plan's, and so may its command
         cell = replace(cell, spec=spec, command=record["provenance"]["command"])
     records.check(record, cell.name, cell.spec)
     return replace(cell, record=record)
-
-
-def _difference(found: Mapping, expected: Mapping, without: tuple[str, ...]) -> str:
-    """The first key in which two specs differ, with both values; empty where they agree."""
-    for key in sorted({*found, *expected} - {*without, "study"}):
-        if found.get(key) != expected.get(key):
-            there, planned = (f"{one.get(key)!r:.200}" for one in (found, expected))
-            return f"{key} is {there} there, {planned} in the plan"
-    return ""
 
 
 def rows(cells: list[MeasuredCell]) -> DataFrame:
@@ -284,7 +282,7 @@ def rows(cells: list[MeasuredCell]) -> DataFrame:
         own = {"cell": cell.name, "command": cell.command, "status": status, "reason": reason}
         measured = _provenance(cell) if cell.record else {}
         found.append(measured | cell.place | own)
-    return DataFrame(found, columns=TABLES["cells"].names)
+    return DataFrame(found)
 
 
 def _provenance(cell: MeasuredCell) -> dict:
@@ -313,12 +311,14 @@ def _provenance(cell: MeasuredCell) -> dict:
 def untaken(cells: list[MeasuredCell], tables: Mapping[str, DataFrame]) -> list[str]:
     """The studies of which cells were measured, but not one is in a table of what was found: what
     they found would be in no report."""
-    taken: set[str] = set()
-    for name in tables.keys() - set(OF_PLAN):
-        taken |= set(tables[name].get("cell", []))
-    measured = {cell.name: cell.place["study"] for cell in cells if cell.status()[0] == "ok"}
-    seen = {study for cell, study in measured.items() if cell in taken}
-    return [study for study in dict.fromkeys(measured.values()) if study not in seen]
+    found = [tables[name] for name in tables if name not in OF_PLAN]
+    taken = set().union(*(rows.get("cell", ()) for rows in found))
+    is_taken: dict[str, bool] = {}
+    for cell in cells:
+        study = cell.place["study"]
+        if cell.status()[0] == "ok":
+            is_taken[study] = is_taken.get(study) or cell.name in taken
+    return [study for study in is_taken if not is_taken[study]]
 
 
 def mixed(cells: DataFrame) -> Iterator[str]:

@@ -73,7 +73,7 @@ def pairs(cells: list[MeasuredCell]) -> DataFrame:
     after and with the first; of others (attention's) all."""
     found: list[tuple[str, str, str]] = []
     for cell in cells:
-        known = came_after(cell.spec, cell.statuses())
+        known = came_after(cell)
         names = list(known)
         after = [(before, name) for name, before in known.items() if before in names]
         of_first = [(names[0], name) for name in names[1:]]

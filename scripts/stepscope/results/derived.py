@@ -26,20 +26,9 @@ def rows(found: DataFrame, cells: list[MeasuredCell], least: Series) -> list[Dat
     ]
 
 
-def beyond(found: DataFrame) -> list[str]:
-    """A line for each series that is faster than its ceiling, which is a defect of the ceiling."""
-    wrong = found[(found["quantity"] == "share_of_ceiling") & (found["median"] > 1)]
-    return [
-        f"{row['cell']} ({row['variant']}, {row['phase']}) reached {100 * row['median']:.0f} % of"
-        f" the burst ceiling of {row['precision']}: the ceiling is wrong; measure the ceilings"
-        " again"
-        for row in wrong.to_dict("records")
-    ]
-
-
 def impossible(cells: list[MeasuredCell], samples: DataFrame) -> dict[str, str]:
     """Cells with a step that multiplies faster than any device: why."""
-    by_name = {cell.name: cell for cell in cells if cell.record}
+    by_name = {cell.name: cell for cell in cells}
     whole = samples[samples["phase"] == samples["mode"].map(alone.WHOLE)]
     least = whole.groupby(["cell", "variant", "mode"])["seconds"].min().reset_index()
     found = {}
@@ -47,8 +36,8 @@ def impossible(cells: list[MeasuredCell], samples: DataFrame) -> dict[str, str]:
         cell = by_name[name]
         sheet = _data_sheet(cell, variant)
         fastest = _MARGIN * sheet if sheet else FASTEST
-        work = models.flop(cell, mode)
-        if work and seconds < work / (cell.spec.get("devices", 1) * fastest):
+        work = models.flop(cell, mode) or 0
+        if work > seconds * fastest * option(cell.spec, "devices"):
             said = f"{mode} of {seconds:.4g} s is {work / seconds:.4g} FLOP/s"
             found[name] = f"samples.csv is damaged: {said}, which no device reaches"
     return found
@@ -88,58 +77,39 @@ def _rates(found: DataFrame, cells: list[MeasuredCell], bursts: ceilings.Bursts)
         cell: MeasuredCell, variant: str, mode: str, length: int, direction: str
     ) -> dict[str, float]:
         """What there is in it of each quantity, and whether the burst is another card's."""
+        spec = cell.spec
         if length:
-            return {"rate": _attention_flops(cell, length, direction)}
+            batch, heads = int(batch_of(cell, length)), spec.get("heads") or 1
+            mask, window = spec.get("mask", FULL), spec.get("window") or None
+            place = (batch, heads, length, spec["d_head"], mask, direction, window)
+            return {"rate": flops.attention_flops(*place)}
         numbers = cell.built_in or precision_of(cell, variant)
         burst, card = bursts.get((cell.place["machine"], numbers), (np.nan, None))
         sheet = _data_sheet(cell, variant) or np.nan
-        flop = models.flop(cell, mode) or np.nan
         narrow = data_sheets.rate(cell.hardware.get("gpu"), "matmul", numbers) or np.nan
+        flop = models.flop(cell, mode) or np.nan
+        causal = np.nan
+        if mode == "step" and cell.shape:
+            causal = flops.model_flops(cell.shape, spec["batch"], spec["context"], True)
         return {
             "tokens_per_second": _tokens(cell),
             "flops": flop,
             "share_of_ceiling": flop / burst,
             "mfu": flop / sheet,
-            "mfu_causal": _causal_flop(cell, mode) / sheet,
+            "mfu_causal": causal / sheet,
             "mfu_narrow": flop / narrow if narrow != sheet else np.nan,
             "across_cards": card != cell.hardware.get("gpu_uuid"),
         }
 
     of_each = mapped(times, cells, work, "variant", "mode", "length", "direction")
     known = DataFrame(list(of_each), times.index)
-    rates = []
-    for quantity in known.columns.drop("across_cards", errors="ignore"):
-        rate = _rate(times, known[quantity], quantity)
-        if quantity == "share_of_ceiling":
-            rate["across_cards"] = known["across_cards"][rate.index]
-        rates.append(rate)
-    return rates
+    quantities = known.columns.drop("across_cards", errors="ignore")
+    return [_rate(times, known, quantity) for quantity in quantities]
 
 
-def _causal_flop(cell: MeasuredCell, mode: str) -> float:
-    """As models.flop(), of a size and its whole steps alone, with half of attention's scores."""
-    if mode != "step" or cell.shape is None:
-        return np.nan
-    place = cell.spec["batch"], cell.spec["context"]
-    return flops.model_flops(cell.shape, *place, is_causal_half=True)
-
-
-def _attention_flops(cell: MeasuredCell, length: int, direction: str) -> float:
-    """FLOP of a pass over so many positions."""
-    spec = cell.spec
-    return flops.attention_flops(
-        int(batch_of(cell, length)),
-        spec.get("heads") or 1,
-        length,
-        spec["d_head"],
-        spec.get("mask", FULL),
-        direction,
-        spec.get("window") or None,
-    )
-
-
-def _rate(times: DataFrame, work: Series, quantity: str) -> DataFrame:
-    """work / time, with the interval's ends the other way round; rows without work are left out."""
+def _rate(times: DataFrame, known: DataFrame, quantity: str) -> DataFrame:
+    """Work / time, with the interval's ends the other way round; rows without work are left out."""
+    work = known[quantity]
     made = times.assign(
         quantity=quantity,
         median=work / times["median"],
@@ -148,6 +118,7 @@ def _rate(times: DataFrame, work: Series, quantity: str) -> DataFrame:
         mean=work / times["mean"],
         std=np.nan,
         limits="",
+        across_cards=known["across_cards"] if quantity == "share_of_ceiling" else None,
     )
     return made[work.notna()]
 
@@ -155,10 +126,7 @@ def _rate(times: DataFrame, work: Series, quantity: str) -> DataFrame:
 def _energy_of_tokens(found: DataFrame, cells: list[MeasuredCell]) -> DataFrame:
     """Joules a token, of cells that run a model. Those of a step on several devices are of all,
     each of which has a batch."""
-
-    def tokens(cell: MeasuredCell) -> float:
-        return _tokens(cell) * option(cell.spec, "devices")
-
     joules = where(found, quantity="energy")
-    of_token = joules[NUMBERS].div(mapped(joules, cells, tokens), axis=0)
+    tokens = mapped(joules, cells, lambda cell: _tokens(cell) * option(cell.spec, "devices"))
+    of_token = joules[NUMBERS].div(tokens, axis=0)
     return joules.assign(quantity="energy_token", **of_token).dropna(subset="median")

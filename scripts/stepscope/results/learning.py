@@ -15,7 +15,7 @@ import pandas as pd
 from pandas import DataFrame
 
 from stepscope.results import statistics, verdicts
-from stepscope.results.cells import MeasuredCell, beside, of_study, told
+from stepscope.results.cells import MeasuredCell, beside, of_study, precision_of, told
 
 LEARNED = 0.5  # of what the first variant gains over the bytes' frequencies
 LEAST = 0.05  # of the frequencies' loss: what the first variant has to gain
@@ -30,20 +30,20 @@ def tables(cells: list[MeasuredCell]) -> dict[str, DataFrame]:
     found = DataFrame([row for cell in own for row in _variants(cell)])
     ends = DataFrame(told(own, "tables", "ends"))
     if len(ends):
-        firsts = {cell.name: cell.spec["variants"][0]["name"] for cell in own}
+        firsts = {cell.name: next(iter(cell.variants)) for cell in own}
         found = found.merge(judged(ends, firsts), on=SERIES, how="left")
     return {"learning": found, "curves": DataFrame(told(own, "tables", "curves"))}
 
 
 def _variants(cell: MeasuredCell) -> Iterator[dict]:
     """What each variant of a cell is."""
-    for rank, variant in enumerate(cell.spec["variants"]):
-        status, reason = cell.statuses()[variant["name"]]
+    for rank, (name, variant) in enumerate(cell.variants.items()):
+        status, reason = cell.statuses()[name]
         yield {
             **cell.key,
-            "variant": variant["name"],
+            "variant": name,
             "rank": rank,
-            "own_precision": variant.get("precision", cell.spec["precision"]),
+            "own_precision": precision_of(cell, name),
             "is_scaled": variant.get("scaled", False),
             "steps": cell.spec["steps"],
             "learning_rate": cell.spec.get("learning_rate"),  # records of before do not say it

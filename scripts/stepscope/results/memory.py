@@ -6,30 +6,16 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from pandas import DataFrame, Series
+from pandas import DataFrame
 
-from stepscope.axes import modes_up_to
+from stepscope.axes import modes_up_to, option
 from stepscope.formulas import footprint_peak
 from stepscope.formulas.footprint import Setup, group
-from stepscope.formulas.footprint_peak import MODES
+from stepscope.formulas.footprint_peak import MODES, Peak
 from stepscope.formulas.options import DTYPE_BYTES, TERMS
-from stepscope.results.cells import MeasuredCell, mapped, of_study, places
-from stepscope.results.tables import where
+from stepscope.results.cells import MeasuredCell, mapped, of_study
 
 _peak = functools.cache(footprint_peak.peak)
-
-
-def workspaces(cells: list[MeasuredCell], named: DataFrame) -> Series:
-    """Bytes of libraries' own buffers by machine and mode: the most that a snapshot of a size
-    recorded. named: memory_named, by analyses.read()."""
-    modes = places([cell for cell in cells if cell.shape])["mode"]
-    held = where(named, category="workspace").join(modes, on="cell")
-    return held.groupby(["machine", "mode"])["bytes"].max()
-
-
-def _workspace(cell: MeasuredCell, mode: str, known: Series) -> int:
-    """Bytes that libraries hold in a mode on the cell's machine; 0 where no snapshot tells."""
-    return known.get((cell.place["machine"], mode), 0)
 
 
 def setup_of(cell: MeasuredCell, spec: dict) -> Setup | None:
@@ -41,10 +27,24 @@ def setup_of(cell: MeasuredCell, spec: dict) -> Setup | None:
     return setup if setup.is_known else None
 
 
-def values(cells: list[MeasuredCell], summary: DataFrame, known: Series) -> list[dict]:
+def predicted(cell: MeasuredCell, spec: dict, mode: str) -> Peak | None:
+    """The closed form's peak in a mode; None where it has none, and of a compiler, which keeps what
+    it likes."""
+    setup = setup_of(cell, spec)
+    if setup is None or option(spec, "compile") != "none":
+        return None
+    is_backward = "backward" in MODES[mode]
+    # Of two threads that multiply, the second is the backward pass's.
+    libraries = TERMS["card"]["libraries"] // (1 if is_backward else 2)
+    on_gpu = spec.get("device") == "cuda"
+    setup = replace(setup, checkpoint=option(spec, "checkpoint") if is_backward else 0)
+    return _peak(setup, mode, libraries if on_gpu else 0)
+
+
+def values(cells: list[MeasuredCell], peaks: DataFrame) -> list[dict]:
     """Values, as records have them, with `cell`: predicted peaks of all cells, recorded peaks of
-    snapshots. summary: memory_summary, by analyses.read(); known: by workspaces()."""
-    asked = summary.groupby("cell")["peak"].max()
+    snapshots. peaks: memory_peak, by analyses.read()."""
+    asked = peaks.groupby("cell")["bytes"].sum()
     found = []
     for cell in of_study(cells, "memory"):
         baselines = cell.summary.get("memory", {}).get("baselines") or {}
@@ -53,43 +53,34 @@ def values(cells: list[MeasuredCell], summary: DataFrame, known: Series) -> list
         place = {"cell": cell.name, "variant": "step", "mode": cell.place["mode"]}
         found += [place | {"quantity": name, "value": each} for name, each in sizes.items()]
     for cell in of_study(cells, "timing", "ladder", "memory"):
-        found += _predicted_peaks(cell, known)
+        found += _predicted_peaks(cell)
     return [value for value in found if value["value"]]
 
 
-def _predicted_peaks(cell: MeasuredCell, known: Series) -> Iterator[dict]:
+def _predicted_peaks(cell: MeasuredCell) -> Iterator[dict]:
     """The closed form's peak of each variant and mode that the cell measures."""
     own = cell.place["mode"]
     modes = modes_up_to(own) if cell.place["study"] == "timing" else [own]
-    for variant in cell.spec.get("variants", [{"name": "step"}]):
-        spec = cell.spec | variant
-        setup = setup_of(cell, spec)
-        # A compiler keeps what it likes: it has no closed form.
-        if setup is None or spec.get("compile", "none") != "none":
-            continue
-        place = {"cell": cell.name, "variant": variant["name"], "quantity": "peak_predicted"}
+    for name, variant in (cell.variants or {"step": {}}).items():
+        place = {"cell": cell.name, "variant": name, "quantity": "peak_predicted"}
         for mode in modes:
-            every = spec.get("checkpoint", 0) if "backward" in MODES[mode] else 0
-            moment = _peak(replace(setup, checkpoint=every), mode)
-            yield place | {"mode": mode, "value": moment.bytes + _workspace(cell, mode, known)}
+            moment = predicted(cell, cell.spec | variant, mode)
+            if moment:
+                yield place | {"mode": mode, "value": moment.bytes}
 
 
-def peak(rows: DataFrame, cells: list[MeasuredCell], known: Series) -> DataFrame:
-    """memory_peak with what the closed form predicts of each category. known: by workspaces()."""
-    predicted = mapped(rows, cells, lambda cell: _predicted(cell, known))
-    pairs = zip(predicted, rows["category"], strict=True)
+def peak(rows: DataFrame, cells: list[MeasuredCell]) -> DataFrame:
+    """memory_peak with what the closed form predicts of each category."""
+    of_cells = mapped(rows, cells, _by_category)
+    pairs = zip(of_cells, rows["category"], strict=True)
     return rows.assign(predicted=[of_cell.get(category) for of_cell, category in pairs])
 
 
-def _predicted(cell: MeasuredCell, known: Series) -> dict[str, int]:
-    """Bytes of each category at the peak in closed form; of none for a model of one's own, a
-    compiler or checkpoints."""
-    setup, mode = setup_of(cell, cell.spec), cell.place["mode"]
-    if setup is None or {"compile", "checkpoint"} & set(cell.spec):
-        return {}
-    moment = _peak(setup, mode, _workspace(cell, mode, known))
+def _by_category(cell: MeasuredCell) -> Counter[str]:
+    """Bytes of each category at the peak in closed form."""
+    moment = predicted(cell, cell.spec, cell.place["mode"])
     found: Counter[str] = Counter()
-    for each in moment.contributions:
+    for each in moment.contributions if moment else ():
         found[each.category] += each.bytes
     return found
 
@@ -98,7 +89,7 @@ def with_formulas(rows: DataFrame, cells: list[MeasuredCell]) -> DataFrame:
     """memory_largest or memory_saved with the formula of one tensor's bytes, where one is found."""
     tensors = rows.assign(bytes=rows["bytes"] // rows.get("tensors", 1))
     columns = ("bytes", "shape", "dtype", "category", "module")
-    found = mapped(tensors.fillna(dict.fromkeys(columns[1:], "")), cells, _formula, *columns)
+    found = mapped(tensors, cells, _formula, *columns)
     return rows.assign(formula=found)
 
 

@@ -41,7 +41,7 @@ def rows(cells: list[MeasuredCell]) -> DataFrame:
     built = [cell for cell in cells if "context" in cell.spec and (cell.shape or cell.own_model)]
     plainest = sorted(range(len(built)), key=lambda place: built[place].name.count("="))
     made = [_row(built[place]) for place in plainest]
-    found = DataFrame(made, plainest, TABLES["models"].names)
+    found = DataFrame(made, plainest, [*TABLES["models"].columns])
     return found.drop_duplicates(PLACE).sort_index()
 
 

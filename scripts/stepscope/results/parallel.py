@@ -55,7 +55,7 @@ def _predictions(cells: list[MeasuredCell], series: DataFrame) -> Iterator[dict]
         if network is None or not {"alone", *PHASES} <= times.keys():
             continue
         one = _one_device(cell, times)
-        names = [each["name"] for each in cell.spec["variants"] if each["name"] == each["strategy"]]
+        names = [name for name, each in cell.variants.items() if name == each["strategy"]]
         counts = sorted({*DEVICES, cell.spec["devices"]})
         for strategy, devices in itertools.product(names, counts):
             on = (network, strategy, devices)

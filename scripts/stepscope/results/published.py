@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import fastjsonschema
-import numpy as np
-from pandas import DataFrame, Series
+from pandas import DataFrame
 
 from stepscope.axes import DIRECTIONS, PHASES
 from stepscope.config.model_cells import SHAPE
@@ -17,8 +16,6 @@ from stepscope.formulas.flops import model_flops
 from stepscope.model.formats import PRECISIONS
 from stepscope.model.shape import ModelShape
 from stepscope.results import alone, data_sheets, ours, records
-from stepscope.results.schema import TABLES
-from stepscope.results.tables import where
 
 _FACTORS = {  # SI unit: how many of that published ones are
     "s": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
@@ -31,13 +28,13 @@ SI: dict[str, tuple[str, float]] = {}  # unit of a published value: its SI unit 
 for _unit, _factors in _FACTORS.items():
     SI |= {name: (_unit, factor) for name, factor in _factors.items()}
 WARM = 5  # steps of warm-up from which on a mean is one of a warm step
+CHANGE = "change by TF32"  # of which 0 is no change
 # Published effect: what of the figure is another in the time above the line, and below it.
-EFFECTS = {
+EFFECTS: dict[str, tuple[dict, dict]] = {
     "speed-up": ({"precision": "fp32"}, {}),
     "ratio to forward": ({}, {"phase": "forward"}),
-    "change by TF32": ({}, {"precision": "fp32"}),
+    CHANGE: ({}, {"precision": "fp32"}),
 }
-CHANGES = ("change by TF32",)  # of which 0 is no change
 NAMES = {
     "unit": [*SI],
     "precision": ["", *PRECISIONS],
@@ -58,33 +55,37 @@ class PublishedError(ValueError):
 
 
 def rows(paths: list[Path], tables: Mapping[str, DataFrame]) -> DataFrame:
-    """All files' rows in the columns of the table and in SI units, one for each machine that has
-    ours beside a figure. tables: those that ours.known() reads, with the places of their cells."""
-    read_from = [figure for path in paths for figure in read(path)]
-    figures = DataFrame(read_from, columns=[*EMPTY]).astype(dict.fromkeys(NUMBERS, float))
-    figures["mfu"] = [_mfu(figure) for figure in read_from]
-    figures["statistic"] = figures["statistic"].replace("", "value")
-    machines = tables["series"]["machine"].drop_duplicates()
-    of_machines = figures.reset_index().merge(machines, "cross")
-    matches = _beside(of_machines, ours.known(tables)).set_index(of_machines["index"])
-    found = figures.join(matches.dropna(subset="measured"))
-    units = found["unit"].map(SI)
-    value = found["value"] * units.str[1]
-    is_impossible = found["impossible"].str.lower() == "true"
-    doubt = found["doubt"].mask((found["doubt"] == "") & is_impossible, "cannot be true")
+    """All files' rows in SI units, one for each machine that has ours beside a figure. tables:
+    those that ours.known() reads, with the places of their cells."""
+    known = ours.known(tables).to_dict("index")
+    machines = tables["series"]["machine"].unique()
+    found = []
+    for path in paths:
+        for figure in read(path):
+            figure["statistic"] = figure["statistic"] or "value"
+            beside = [_beside(figure | {"machine": machine}, known) for machine in machines]
+            found += [_row(figure, match) for match in filter(None, beside)] or [_row(figure, {})]
+    return DataFrame(found)
+
+
+def _row(figure: dict, match: dict) -> dict:
+    """Of the table. match: ours.OURS, {} where none is beside the figure."""
+    unit, factor = SI[figure["unit"]]
+    value = figure["value"] * factor
     # Of changes the ratio is that of what they change to.
-    whole = found["quantity"].isin(CHANGES).astype(float)
-    measured = (whole + found["measured"]).replace(0, math.nan)
-    made = found.assign(
-        phase=found["phase"].map(PHASES),
-        variant=found["implementation"],
-        value=value,
-        unit=units.str[0],
-        doubt=doubt,
-        # What is in doubt is listed, and compared with nothing.
-        ratio=((whole + value) / measured).where(doubt == ""),
-    )
-    return made[TABLES["published"].names].fillna({"cell": "", "beside": ""})
+    whole = figure["quantity"] == CHANGE
+    measured = whole + match.get("measured", math.nan)
+    # What is in doubt is listed, and compared with nothing.
+    is_compared = measured and not figure["doubt"]
+    made = {
+        "phase": PHASES.get(figure["phase"]),
+        "variant": figure["implementation"],
+        "value": value,
+        "unit": unit,
+        "ratio": (whole + value) / measured if is_compared else math.nan,
+        "mfu": _mfu(figure),
+    }
+    return figure | match | made
 
 
 def _mfu(figure: dict) -> float:
@@ -139,62 +140,59 @@ def _number(text: str | None) -> object:
     return found if math.isfinite(found) else text
 
 
-def _beside(figures: DataFrame, known: DataFrame) -> DataFrame:
-    """OURS beside each figure; of an effect what the same two places of ours make of it."""
-    found = _first(figures, known)
-    for quantity, (above, below) in EFFECTS.items():
-        time = where(figures, quantity=quantity).assign(quantity="time", statistic="mean")
-        over, under = (_first(time.assign(**changed), known) for changed in (above, below))
-        ratio = over["measured"] / under["measured"]
-        whole = 1 if quantity in CHANGES else 0
-        found.loc[time.index] = over.assign(measured=ratio - whole)
-    return found
+def _beside(figure: dict, known: dict) -> dict:
+    """OURS beside a figure; of an effect what the same two places of ours make of it. {}: none."""
+    effect = EFFECTS.get(figure["quantity"])
+    if not effect:
+        return _alike(figure, known)
+    time = figure | {"quantity": "time", "statistic": "mean"}
+    over, under = (_alike(time | changed, known) for changed in effect)
+    if not over or not under:
+        return {}
+    whole = figure["quantity"] == CHANGE
+    return over | {"measured": over["measured"] / under["measured"] - whole}
 
 
-def _first(figures: DataFrame, known: DataFrame) -> DataFrame:
-    """Of the same mode, else of one that has the phase, too."""
-    found = _of_mode(figures, known)
-    for mode in ("step", "forward-backward"):
-        found = found.combine_first(_of_mode(figures.assign(mode=mode), known))
-    return found
+def _alike(figure: dict, known: dict) -> dict:
+    """OURS that has all in common with a figure: of the same mode, else of one that has the phase,
+    too."""
+    for mode in (figure["mode"], "step", "forward-backward"):
+        found = known.get(_like(figure, mode))
+        if found:
+            return found
+    return {}
 
 
-def _of_mode(figures: DataFrame, known: DataFrame) -> DataFrame:
-    """OURS that has all in common with a figure."""
-    # The first steps of a process are in a cold figure.
-    is_timed = figures["quantity"].isin(["time", "tokens per second"])
-    is_cold = is_timed & ((figures["study"] == "warmup") | (figures["warmup"] < WARM))
-    whole = figures["mode"].map(alone.WHOLE)
-    likes = figures.assign(
-        part=figures["name"].mask(is_cold, figures["warmup"].map(ours.WARM_UP.format)),
-        phase=figures["phase"].map(PHASES).fillna(whole),
-        implementation="",
-        options="",
-    )
-    is_pass = (figures["study"] == "attention") & figures["d_head"].notna()
-    of_passes = likes[is_pass]
-    likes[is_pass] = of_passes.assign(
-        size=of_passes["d_head"].map("d{:.0f}".format),
-        context=of_passes["length"],
-        phase=of_passes["direction"],
-        mode="",
-        part="",
-        implementation=figures["implementation"].map(ours.implementation_of),
-        options=_options(of_passes),
-    )
-    likes = likes.fillna({name: ours.LIKE[name] for name in ("phase", "context", "batch")})
-    return likes.join(known, on=[*ours.LIKE])[ours.OURS]
+def _like(figure: dict, mode: str) -> tuple:
+    """What must be the same, as ours.LIKE."""
+    if figure["study"] == "attention" and not math.isnan(figure["d_head"]):
+        place = {
+            "size": f"d{figure['d_head']:.0f}",
+            "context": figure["length"],
+            "phase": figure["direction"],
+            "mode": "",
+            "implementation": ours.implementation_of(figure["implementation"]),
+            "options": _options(figure),
+        }
+    else:
+        # The first steps of a process are in a cold figure.
+        is_timed = figure["quantity"] in ("time", "tokens per second")
+        is_cold = is_timed and (figure["study"] == "warmup" or figure["warmup"] < WARM)
+        place = {
+            "phase": PHASES.get(figure["phase"]) or alone.WHOLE.get(mode, ""),
+            "mode": mode,
+            "part": ours.WARM_UP.format(figure["warmup"]) if is_cold else figure["name"],
+            "implementation": "",
+        }
+    # NaN, which no other number equals, is what is not said.
+    said = {name: value for name, value in (figure | place).items() if value == value}
+    return tuple((ours.LIKE | said)[name] for name in ours.LIKE)
 
 
-def _options(passes: DataFrame) -> Series:
-    """Of passes of attention, as paths of cells have them, sorted."""
-    heads = _texts(" heads={:.0f}", passes["heads"])
-    of_keys = _texts(" key_value_heads={:.0f}", passes["kv_heads"])
-    mask = np.where(passes["causal"] == "yes", " mask=causal", "")
-    return (heads + of_keys + mask).str.strip()
-
-
-def _texts(form: str, numbers: Series) -> Series:
-    """Of each number, "" where it is missing."""
-    # Without a row, map() leaves the numbers' type, to which no text can be added.
-    return numbers.map(form.format).astype("str").where(numbers.notna(), "")
+def _options(figure: dict) -> str:
+    """Of a pass of attention, as paths of cells have them, sorted."""
+    numbers = {"heads": figure["heads"], "key_value_heads": figure["kv_heads"]}
+    found = [f"{name}={each:.0f}" for name, each in numbers.items() if not math.isnan(each)]
+    if figure["causal"] == "yes":
+        found.append("mask=causal")
+    return " ".join(found)

@@ -132,17 +132,16 @@ def parsed(contents: Mapping[str, bytes]) -> tuple[pd.DataFrame, dict[str, str]]
             damaged[cell] = f"samples.csv is damaged: {str(error).splitlines()[0]}"
     texts = pd.concat(frames, ignore_index=True)[columns].fillna("")
     numbers = texts[[*BOUNDS]].apply(pd.to_numeric, errors="coerce").astype(float)
-    wrong = {name: ~texts[name].isin(words) for name, words in WORDS.items()}
+    wrong = pd.DataFrame({name: ~texts[name].isin(words) for name, words in WORDS.items()})
     for name, bounds in BOUNDS.items():
         # Only what was timed may not be missing.
         is_given = (texts[name] != "") | (name == "seconds")
         wrong[name] = ~numbers[name].between(*bounds) & is_given
     texts["line"] = texts.groupby("cell").cumcount() + 2  # the first is the header
-    for name, is_wrong in wrong.items():
-        first = texts[is_wrong].drop_duplicates("cell")
-        for cell, line, field in zip(first["cell"], first["line"], first[name], strict=True):
-            said = f"in line {line} {name} is {field[:60]}"
-            damaged.setdefault(cell, f"samples.csv is damaged: {said}")
+    texts["field"] = wrong.idxmax(axis=1)
+    for row in texts[wrong.any(axis=1)].drop_duplicates("cell").to_dict("records"):
+        said = f"in line {row['line']} {row['field']} is {row[row['field']][:60]}"
+        damaged[row["cell"]] = f"samples.csv is damaged: {said}"
     found = texts.assign(**numbers, warmup=texts["warmup"] == "True")
     found = found[~found["cell"].isin([*damaged])].fillna(dict.fromkeys(WHOLE_NUMBERS, 0))
     return found.astype(dict.fromkeys(WHOLE_NUMBERS, int)), damaged

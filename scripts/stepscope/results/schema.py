@@ -2,14 +2,12 @@
 
 Units are SI: s, B, J, W, FLOP/s, B/s; 1 is a count or a ratio; "of the row": as the row's column
 `unit` says. Columns that follow each other and are of one kind are declared together, a row each:
-`name="meaning"`, or `name=("label", "meaning")` where people call it otherwise. Standard library
-only.
+`name="meaning"`. Standard library only.
 """
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 TEXT, NUMBER, FLAG = "text", "number", "flag"  # in JSON a string, a number, a boolean
 OF_ROW = "of the row"
@@ -26,7 +24,6 @@ class Column:
     """
 
     name: str
-    label: str
     meaning: str
     kind: str = TEXT
     unit: str = ""
@@ -38,73 +35,47 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: the name of its file without `.csv`, what one of its rows stands for, and its
-    columns."""
+    """A table: what one of its rows stands for, and its columns by their names, in the order in
+    which they are written."""
 
-    name: str
     row: str
-    columns: tuple[Column, ...]
-
-    @cached_property
-    def names(self) -> list[str]:
-        """Names of all columns, in the order in which they are written."""
-        return [each.name for each in self.columns]
-
-    @cached_property
-    def by_name(self) -> dict[str, Column]:
-        """Column by its name."""
-        return {each.name: each for each in self.columns}
+    columns: dict[str, Column]
 
 
-Said = str | tuple[str, str]  # a meaning, or a label and a meaning
 Columns = tuple[Column, ...]
 
 
-def texts(**said: Said) -> Columns:
-    """Columns of text that was found."""
-    found = []
-    for name, each in said.items():
-        label, meaning = (name.replace("_", " "), each) if isinstance(each, str) else each
-        found.append(Column(name, label, meaning))
-    return tuple(found)
+def _alike(kind: str, unit: str = "", printed: str = "") -> Callable[..., Columns]:
+    """What makes columns of a kind: `name="meaning"` each."""
+
+    def columns(**meanings: str) -> Columns:
+        found = (Column(name, said, kind, unit, printed) for name, said in meanings.items())
+        return tuple(found)
+
+    return columns
 
 
-def numbers(unit: str, /, **said: Said) -> Columns:
-    """Columns of numbers."""
-    return tuple(replace(each, kind=NUMBER, unit=unit) for each in texts(**said))
+def of_unit(unit: str) -> Callable[..., Columns]:
+    """What makes columns of numbers in a unit."""
+    return _alike(NUMBER, unit)
 
 
-def counts(**said: Said) -> Columns:
-    """Columns of numbers that count something."""
-    return tuple(replace(each, printed="count") for each in numbers("1", **said))
+texts, flags = _alike(TEXT), _alike(FLAG)
+seconds, sizes, numbers = of_unit("s"), of_unit("B"), of_unit("1")
+counts = _alike(NUMBER, "1", "count")
+shares = _alike(NUMBER, "1", "share")  # parts of a whole, which are printed as percent
 
 
-def shares(**said: Said) -> Columns:
-    """Columns of parts of a whole, which are printed as percent."""
-    return tuple(replace(each, printed="share") for each in numbers("1", **said))
-
-
-def flags(**said: Said) -> Columns:
-    """Columns of True and False."""
-    return tuple(replace(each, kind=FLAG) for each in texts(**said))
-
-
-def flat(groups: Iterable[Column | Columns]) -> Columns:
-    """Columns, and those of groups of them, in their order."""
-    each = (one if isinstance(one, tuple) else (one,) for one in groups)
-    return tuple(itertools.chain.from_iterable(each))
-
-
-def axes(*groups: Columns, **said: Said) -> Columns:
+def axes(*groups: Columns, **meanings: str) -> Columns:
     """Columns, of text if nothing else is said, that tell rows apart."""
-    return tuple(replace(each, is_axis=True) for each in flat((*groups, texts(**said))))
+    every = itertools.chain(*groups, texts(**meanings))
+    return tuple(replace(each, is_axis=True) for each in every)
 
 
-def centre(unit: str, /, **said: Said) -> Columns:
+def centre(unit: str, /, **meaning: str) -> Columns:
     """A column of numbers, and those with the ends of its interval."""
-    (column,) = numbers(unit, **said)
-    ends = numbers(
-        unit,
+    (column,) = of_unit(unit)(**meaning)
+    ends = of_unit(unit)(
         low="end of the 95 % interval between processes; empty with one process",
         high="the other end",
     )
@@ -136,22 +107,17 @@ OPTIONS, MODE, PHASE, DIRECTION = axes(
 OF_CELL = (MACHINE, STUDY, SIZE, CONTEXT, BATCH, PRECISION)
 PLACE = [each.name for each in (*OF_CELL, OPTIONS, MODE)]  # what `cells` says of each
 OF_PASS = (OPTIONS, MODE, PHASE, LENGTH, DIRECTION)
-LIMITS = texts(limits=("limited by", "a free step: `gpu`, `launches`, `cpu` or `unknown`"))
+LIMITS = texts(limits="a free step: `gpu`, `launches`, `cpu` or `unknown`")
 PROCESSES = counts(processes="fresh processes that measured it")
-OF_KERNELS = flat(
-    (
-        axes(category="what kind of work it is"),
-        numbers("1", calls="launches a step"),
-        numbers("s", time="a step, of all its launches"),
-        shares(share="of kernels' time in the phase"),
-    )
+OF_KERNELS = (
+    axes(category="what kind of work it is")
+    + numbers(calls="launches a step")
+    + seconds(time="a step, of all its launches")
+    + shares(share="of kernels' time in the phase")
 )
 KEPT = axes(category="what the memory is for")
-WORK = flat(
-    (
-        numbers("FLOP", flop=("FLOP", "of products, and of elementwise work in ranges")),
-        numbers("B", bytes="read and written, as the code is written; of a kind the least"),
-    )
+WORK = of_unit("FLOP")(flop="of products, and of elementwise work in ranges") + sizes(
+    bytes="read and written, as the code is written; of a kind the least"
 )
 TENSOR = axes(
     op="that made it",
@@ -159,89 +125,77 @@ TENSOR = axes(
     dtype="of its elements",
 )
 FORMULA = texts(formula="of one's bytes; `d_Q`, `d_K`: all heads' width, `d_QKV`: of three")
-DEVICES = axes(counts(devices="that take part"))
-STRATEGY = axes(variant=("strategy", "who sends what and when; `alone`: one device"))
-
-QUANTITIES = {  # of series.csv
-    each.name: each
-    for each in flat(
-        (
-            numbers(
-                "s",
-                time="by the clock, synchronised at a step's end or around each phase",
-                host_free_time="of the step replayed from a CUDA graph",
-                busy_time="union of kernels' and copies' intervals, by torch.profiler",
-                alone_time=(
-                    "time without the host",
-                    "host-free, else busy; in a ladder the same for all rungs",
-                ),
-            ),
-            numbers(
-                "token/s", tokens_per_second=("throughput", "tokens of a device's batch over time")
-            ),
-            numbers("FLOP/s", flops=("rate", "the model's FLOP over time")),
-            shares(
-                share_of_ceiling="`flops` over the burst of a large product",
-                mfu=(
-                    "MFU",
-                    "`flops`, attention in full, over the data sheet's dense peak (fp8: bf16's)",
-                ),
-                mfu_causal=("MFU, causal", "the same with half of attention's scores"),
-                mfu_narrow=("MFU over fp8's peak", "of a step in fp8, over that of fp8"),
-            ),
-            numbers("FLOP/s or B/s", rate="of ceilings (by the least time) and attention"),
-            counts(
-                launches="a step, kernels and graphs",
-                kernels="a step",
-                operators="of PyTorch, a step; without a GPU",
-            ),
-            numbers(
-                "J",
-                energy="a step, by NVML's counter over a second of steps",
-                energy_token="`energy` over tokens",
-            ),
-            numbers("MHz", sm_clock=("SM clock", "median before free steps")),
-            numbers(
-                "B",
-                peak_asked="what tensors asked for",
-                peak_allocated="in the allocator's whole blocks",
-                peak_reserved="from the driver, with CUDA graphs' pools",
-                peak_resident="of the process; without a GPU",
-                peak_predicted="of what tensors ask for, in closed form",
-                before_backward=("kept for backward", "allocated after attention's forward pass"),
-                model_bytes="in tensors of model, batch and optimizer",
-                start_bytes="in tensors before the recorded step",
-                first_step_bytes="in tensors after the first step",
-            ),
-            numbers(
-                "1",
-                difference="gradients from the first rung's, relative; inf: no number",
-                loss_difference="from the first rung's, relative; inf: no number",
-                tolerance="up to which `difference` is rounding, and ten times the loss's",
-            ),
-            numbers(
-                "s",
-                compile_time="by how much the first step took longer",
-                first_step_time="of a fresh process",
-            ),
-        )
-    )
-}
+DEVICES, RANK = axes(counts(devices="that take part", rank="the device's number"))
+STRATEGY = axes(variant="who sends what and when; `alone`: one device")
 
 
-def _table(name: str, row: str, *groups: Column | Columns) -> Table:
-    """One whose columns are all named."""
-    return Table(name, row, flat(groups))
+def named(*groups: Column | Columns) -> dict[str, Column]:
+    """Columns, and those of groups of them, by their names."""
+    each = (one if isinstance(one, tuple) else (one,) for one in groups)
+    return {column.name: column for column in itertools.chain.from_iterable(each)}
 
 
-def _of_cells(name: str, row: str, *groups: Column | Columns) -> Table:
+QUANTITIES = named(  # of series.csv
+    seconds(
+        time="by the clock, synchronised at a step's end or around each phase",
+        host_free_time="of the step replayed from a CUDA graph",
+        busy_time="union of kernels' and copies' intervals, by torch.profiler",
+        alone_time="host-free, else busy; in a ladder the same for all rungs",
+    ),
+    of_unit("token/s")(tokens_per_second="tokens of a device's batch over time"),
+    of_unit("FLOP/s")(flops="the model's FLOP over time"),
+    shares(
+        share_of_ceiling="`flops` over the burst of a large product",
+        mfu="`flops`, attention in full, over the data sheet's dense peak (fp8: bf16's)",
+        mfu_causal="the same with half of attention's scores",
+        mfu_narrow="of a step in fp8, over that of fp8",
+    ),
+    of_unit("FLOP/s or B/s")(rate="of ceilings (by the least time) and attention"),
+    counts(
+        launches="a step, kernels and graphs",
+        kernels="a step",
+        operators="of PyTorch, a step; without a GPU",
+    ),
+    of_unit("J")(
+        energy="a step, by NVML's counter over a second of steps",
+        energy_token="`energy` over tokens",
+    ),
+    of_unit("MHz")(sm_clock="median before free steps"),
+    sizes(
+        peak_asked="what tensors asked for",
+        peak_allocated="in the allocator's whole blocks",
+        peak_reserved="from the driver, with CUDA graphs' pools",
+        peak_resident="of the process; without a GPU",
+        peak_predicted="of what tensors ask for, in closed form",
+        before_backward="allocated after attention's forward pass",
+        model_bytes="in tensors of model, batch and optimizer",
+        start_bytes="in tensors before the recorded step",
+        first_step_bytes="in tensors after the first step",
+    ),
+    numbers(
+        difference="gradients from the first rung's, relative; inf: no number",
+        loss_difference="from the first rung's, relative; inf: no number",
+        tolerance="up to which `difference` is rounding, and ten times the loss's",
+    ),
+    seconds(
+        compile_time="by how much the first step took longer",
+        first_step_time="of a fresh process",
+    ),
+)
+
+
+def _table(row: str, *groups: Column | Columns) -> Table:
+    """One whose columns are all given."""
+    return Table(row, named(*groups))
+
+
+def _of_cells(row: str, *groups: Column | Columns) -> Table:
     """One whose rows are told apart by their cell first."""
-    return _table(name, row, KEY, *groups)
+    return _table(row, KEY, *groups)
 
 
-_ALL = (
-    _table(
-        "series",
+TABLES = {
+    "series": _table(
         "one measured quantity of a cell's variant",
         OF_CELL,
         axes(variant="measured in turns; `step` where there is only one"),
@@ -249,8 +203,7 @@ _ALL = (
         axes(quantity="one of those below"),
         texts(unit="of the numbers that follow"),
         centre(OF_ROW, median="geometric mean of processes' medians"),
-        numbers(
-            OF_ROW,
+        of_unit(OF_ROW)(
             mean="of the samples",
             std="of the samples within a process, pooled over processes",
         ),
@@ -261,8 +214,7 @@ _ALL = (
         LIMITS,
         flags(across_cards="the ceiling is another card's"),
     ),
-    _table(
-        "comparisons",
+    "comparisons": _table(
         "two variants of a cell, in one mode and phase",
         OF_CELL,
         OF_PASS,
@@ -271,17 +223,16 @@ _ALL = (
             a="the variant that `b` is compared with",
             b="the variant that is judged",
         ),
-        centre("1", ratio=("times as fast", "time of a over time of b: above 1, b is faster")),
+        centre("1", ratio="time of a over time of b: above 1, b is faster"),
         texts(verdict="of b: `faster`, `slower`, `same` or `unclear`"),
-        numbers("1", p="of a ratio within the margin, controlled for false discoveries"),
+        numbers(p="of a ratio within the margin, controlled for false discoveries"),
         PROCESSES,
         counts(rounds="of turns, of all processes; 0 where processes alternate"),
         flags(in_turns="measured in turns in the same processes"),
         LIMITS,
         CELL,
     ),
-    _table(
-        "cells",
+    "cells": _table(
         "a cell of the plan",
         MACHINE,
         STUDY,
@@ -302,12 +253,12 @@ _ALL = (
         texts(
             commit="of the checkout, with `-dirty` if it had changes",
             device="`cuda` or `cpu`",
-            gpu=("GPU", "name by the driver"),
-            gpu_uuid=("GPU's UUID", "which of its kind"),
-            cpu=("CPU", "its name"),
+            gpu="name by the driver",
+            gpu_uuid="which of its kind",
+            cpu="its name",
         ),
-        numbers("B", memory="of the GPU, else of the host"),
-        numbers("W", power_limit_w=("power limit", "of the GPU")),
+        sizes(memory="of the GPU, else of the host"),
+        of_unit("W")(power_limit_w="of the GPU"),
         counts(threads="that torch may use"),
         texts(
             driver="version",
@@ -318,26 +269,25 @@ _ALL = (
             profiler_version="its own",
             started="ISO 8601",
         ),
-        numbers("s", duration_s=("duration", "of the whole cell")),
+        seconds(duration_s="of the whole cell"),
         PROCESSES,
-        numbers("MHz", sm_clock_median_mhz=("SM clock", "median over the samples")),
-        numbers("W", power_max_w=("power", "highest at a sample")),
-        numbers("°C", temperature_max_c=("temperature", "highest at a sample")),
+        of_unit("MHz")(sm_clock_median_mhz="median over the samples"),
+        of_unit("W")(power_max_w="highest at a sample"),
+        of_unit("°C")(temperature_max_c="highest at a sample"),
         texts(throttle="what slowed the GPU, joined by `; `"),
         counts(other_processes="on the GPU"),
     ),
-    _of_cells(
-        "variants",
+    "variants": _of_cells(
         "a variant of a ladder, and what it changes",
         axes(variant="its name in `series` and `comparisons`"),
         counts(order="in its cell, from 0"),
         axes(after="the variant that it changes; empty for the first"),
         flags(is_aside="no rung builds on it"),
         axes(kind="of change: `tf32`, `sdpa`, `checkpoint 2`, `loss torch` …"),
-        texts(label=("change", "what people call the change")),
-        axes(changed=("option", "that it changes, `precision` or one of the options")),
-        texts(before=("from", "what that option was; empty for the first")),
-        axes(value=("to", "what that option is")),
+        texts(label="what people call the change"),
+        axes(changed="that it changes, `precision` or one of the options"),
+        texts(before="what that option was; empty for the first"),
+        axes(value="what that option is"),
         PRECISION,
         axes(
             attention="implementation in the model",
@@ -347,21 +297,19 @@ _ALL = (
         ),
         counts(checkpoint="blocks of a checkpoint; 0: without"),
     ),
-    _of_cells(
-        "kernels",
+    "kernels": _of_cells(
         "a kernel (without a GPU: an operator) of a phase of the profiled steps",
         PHASE,
-        axes(name=("kernel", "short name; copies and sets of memory have rows, too")),
+        axes(name="short name; copies and sets of memory have rows, too"),
         OF_KERNELS,
-        numbers(
-            "s",
+        seconds(
             median="of a launch",
             min="of a launch",
             max="of a launch",
             std="of a launch",
         ),
-        numbers("B", bytes="a step, of copies and fills"),
-        numbers("1", per_layer=("a layer", "launches in each layer, where they repeat")),
+        sizes(bytes="a step, of copies and fills"),
+        numbers(per_layer="launches in each layer, where they repeat"),
         texts(
             layer_modules="modules of a layer that launch it",
             remainder_modules="modules of launches in no layer",
@@ -370,50 +318,42 @@ _ALL = (
             full_name="as the profiler has it",
         ),
     ),
-    _of_cells(
-        "categories",
+    "categories": _of_cells(
         "a kind of kernels in a phase of the profiled steps",
         PHASE,
         OF_KERNELS,
         WORK,
     ),
-    _of_cells(
-        "phases",
+    "phases": _of_cells(
         "a phase of the profiled steps",
         PHASE,
-        numbers(
-            "s",
+        seconds(
             host_time="a step, until the host had launched it",
             host_exclusive="host time a step, without the phases inside",
-            gpu_time=("GPU time", "a step, of its kernels and copies"),
+            gpu_time="a step, of its kernels and copies",
             memory_time="a step, of copies and sets of memory",
         ),
         numbers(
-            "1",
             kernels="a step",
             memory_operations="copies and sets, a step",
         ),
         WORK,
-        numbers(
-            "s",
-            clock=("by the clock", "of the host, in the same steps: mean"),
+        seconds(
+            clock="of the host, in the same steps: mean",
             clock_std="deviation of the clock's times",
         ),
-        numbers("1", overhead="`clock` over the timing cell's"),
+        numbers(overhead="`clock` over the timing cell's"),
     ),
-    _of_cells(
-        "gaps",
+    "gaps": _of_cells(
         "busy and idle time of a phase of the profiled steps",
         PHASE,
-        numbers(
-            "s",
+        seconds(
             wall="a step, under the profiler",
             busy="a step: union of kernels' and copies' intervals",
             idle="a step, under the profiler",
         ),
-        numbers("1", gaps="a step, between operations of the GPU"),
-        numbers(
-            "s",
+        numbers(gaps="a step, between operations of the GPU"),
+        seconds(
             gap_median="median",
             gap_max="the longest",
             queue_delay_median="from a launch to its start, median",
@@ -421,88 +361,72 @@ _ALL = (
             host_gap_max="the longest of these",
         ),
     ),
-    _of_cells(
-        "modules",
+    "modules": _of_cells(
         "a range, an operator, a call of the host or a line of Python in the profiled steps",
         axes(
             kind="`module`, `operator` of autograd, `call` of CUDA, of a `library` or into the"
             " `system`, `line` of Python behind calls of CUDA",
             module="name of the range; parts of attention have it as `parent`",
         ),
-        flags(attention=("is attention", "it is the whole attention")),
-        axes(parent=("in", "the range around it")),
-        numbers("1", calls="a step"),
-        numbers(
-            "s",
+        flags(attention="it is the whole attention"),
+        axes(parent="the range around it"),
+        numbers(calls="a step"),
+        seconds(
             host_time="a step",
             host_exclusive="host time a step, without the ranges inside",
-            gpu_time=("GPU time", "a step"),
+            gpu_time="a step",
         ),
-        numbers("1", kernels="a step"),
-        numbers(
-            "s",
-            gpu_min=("least GPU time", "of a call"),
-            gpu_max=("most GPU time", "of a call"),
-            gpu_std=("deviation of GPU time", "of its calls"),
+        numbers(kernels="a step"),
+        seconds(
+            gpu_min="of a call",
+            gpu_max="of a call",
+            gpu_std="of its calls",
         ),
         WORK,
         texts(top_kernel="the kernel that takes most of it"),
-        numbers("1", top_calls="of the top kernel, a step"),
+        numbers(top_calls="of the top kernel, a step"),
         shares(top_share="of the top kernel, of the GPU time"),
-        numbers("s", backward_time=("backward", "a step, of what its backward launches")),
-        numbers("s", backward_elementwise_time="of these the elementwise ones, a step"),
-        numbers("1", backward_elementwise="of these the elementwise ones, a step"),
+        seconds(backward_time="a step, of what its backward launches"),
+        seconds(backward_elementwise_time="of these the elementwise ones, a step"),
+        numbers(backward_elementwise="of these the elementwise ones, a step"),
     ),
-    _of_cells(
-        "transfers",
+    "transfers": _of_cells(
         "copies or fills of a kind, or a call in which the host waits",
         axes(process="of the system", device="its number", what="is done"),
-        numbers("1", calls="a step"),
-        numbers("s", time="a step"),
-        numbers("B", bytes="a step, where the trace has them"),
-        numbers("B/s", rate="of them"),
+        numbers(calls="a step"),
+        seconds(time="a step"),
+        sizes(bytes="a step, where the trace has them"),
+        of_unit("B/s")(rate="of them"),
     ),
-    _of_cells(
-        "processes",
+    "processes": _of_cells(
         "what a process launched in a phase on a device",
         PHASE,
         axes(process="of the system", device="its number"),
-        numbers("1", kernels="a step"),
-        numbers("s", gpu_time=("GPU time", "a step")),
+        numbers(kernels="a step"),
+        seconds(gpu_time="a step"),
     ),
-    _of_cells(
-        "warnings",
+    "warnings": _of_cells(
         "what a profiler or an analysis warns of",
         axes(about="what it concerns"),
         texts(text="as given"),
     ),
-    _of_cells(
-        "first_step",
+    "first_step": _of_cells(
         "what the first step of a fresh process spends its time on, or the GPU before it",
         PHASE,
         axes(part="what takes the time"),
-        numbers(
-            "s",
+        seconds(
             first="in the first step",
             second="in the second one",
             later="in a later one",
         ),
-        numbers(
-            "1",
-            first_calls="in the first step",
-            second_calls="in the second one",
-            later_calls="in a later one",
-        ),
     ),
-    _of_cells(
-        "timeline",
+    "timeline": _of_cells(
         "an interval of one profiled step",
         axes(
             view="`step`: all of it; `one attention`: of one block",
             lane="row that it is drawn in",
         ),
-        numbers(
-            "s",
+        seconds(
             start="since the view's start",
             end="since the view's start",
         ),
@@ -511,22 +435,19 @@ _ALL = (
             category="of kernels their kind; else `range`, `api` …",
         ),
     ),
-    _of_cells(
-        "memory_peak",
+    "memory_peak": _of_cells(
         "what is alive at the peak",
         KEPT,
-        numbers("B", bytes="asked for"),
+        sizes(bytes="asked for"),
         counts(blocks="alive at the peak"),
-        numbers("B", predicted="by the closed form"),
+        sizes(predicted="by the closed form"),
     ),
-    _of_cells(
-        "memory_timeline",
+    "memory_timeline": _of_cells(
         "a moment of the recorded step",
-        numbers("s", time="since the recording's start"),
+        seconds(time="since the recording's start"),
         PHASE,
         axes(module="part of the model that runs"),
-        numbers(
-            "B",
+        sizes(
             reserved="by the allocator",
             parameters="alive",
             gradients="alive",
@@ -536,25 +457,23 @@ _ALL = (
             other="buffers, workspaces and unknown, alive",
         ),
     ),
-    _of_cells(
-        "memory_largest",
+    "memory_largest": _of_cells(
         "equal tensors of the recorded step, the largest first",
-        numbers("B", bytes="of one of them"),
+        sizes(bytes="of one of them"),
         counts(
             count="how many equal ones were allocated",
-            alive=("at the peak", "of them, at the peak"),
+            alive="of them, at the peak",
         ),
         KEPT,
         PHASE,
         axes(
             module="that made it",
-            frame=("line", "of code that made it"),
+            frame="of code that made it",
         ),
         TENSOR,
         FORMULA,
     ),
-    _of_cells(
-        "memory_saved",
+    "memory_saved": _of_cells(
         "tensors that forward keeps for backward",
         axes(
             part="`block`: one block; `rest`: all else",
@@ -563,22 +482,20 @@ _ALL = (
         TENSOR,
         KEPT,
         counts(tensors="how many"),
-        numbers("B", bytes="of all of them"),
+        sizes(bytes="of all of them"),
         FORMULA,
     ),
-    _of_cells(
-        "ranks",
+    "ranks": _of_cells(
         "a rank of a step on several devices, taken apart under the profiler",
         DEVICES,
         STRATEGY,
-        axes(counts(rank="the device's number")),
-        numbers(
-            "s",
-            clock=("step", "by the clock"),
-            alone=("computing alone", "what one device's step computes"),
+        RANK,
+        seconds(
+            clock="by the clock",
+            alone="what one device's step computes",
             slowed="the same kernels take longer beside communication",
-            apart=("elsewhere", "the same kernels take longer away from it"),
-            extra=("extra kernels", "that one device's step has not"),
+            apart="the same kernels take longer away from it",
+            extra="that one device's step has not",
             gone="at most 0: kernels that this step has not",
             at_once="at most 0: computing at the same time counts once",
             waiting="until the last rank starts; nothing computes",
@@ -591,20 +508,18 @@ _ALL = (
             waited_by_others="by all others, covered or not",
         ),
     ),
-    _of_cells(
-        "rank_slowed",
+    "rank_slowed": _of_cells(
         "kernels beside communication, of a rank's step under the profiler",
         DEVICES,
         STRATEGY,
-        axes(counts(rank="the device's number"), category="of kernels"),
-        numbers(
-            "s",
+        RANK,
+        axes(category="of kernels"),
+        seconds(
             beside="of those that one device's step has too",
             slowed="by which they take longer than there",
         ),
     ),
-    _of_cells(
-        "rank_memory",
+    "rank_memory": _of_cells(
         "what the rank that holds most holds at a point of a step on several devices",
         DEVICES,
         STRATEGY,
@@ -612,53 +527,46 @@ _ALL = (
             point="`init`, `before optimizer` or `after`",
             part="`weights`, `gradients`, `state`, or `all` that tensors hold",
         ),
-        numbers("B", held="by the rank", formula="of the part; of all with buckets"),
+        sizes(held="by the rank", formula="of the part; of all with buckets"),
     ),
-    _of_cells(
-        "collectives",
+    "collectives": _of_cells(
         "a collective by itself",
         DEVICES,
         axes(collective="`all_reduce`, `all_gather` or `reduce_scatter`"),
-        numbers("B", bytes="of the whole tensor"),
-        numbers(
-            "s",
-            seconds=("time", "on the rank that takes longest"),
-            beside=("beside products", "of the same while products run"),
+        sizes(bytes="of the whole tensor"),
+        seconds(
+            seconds="on the rank that takes longest",
+            beside="of the same while products run",
         ),
-        numbers("1", lost=("computing lost", "the share of that time that products lose")),
-        numbers("B/s", bus="bandwidth that crosses a device's link (nccl-tests)"),
+        numbers(lost="the share of that time that products lose"),
+        of_unit("B/s")(bus="bandwidth that crosses a device's link (nccl-tests)"),
     ),
-    _of_cells(
-        "parallel_predicted",
+    "parallel_predicted": _of_cells(
         "a strategy on so many devices, predicted from one device and the collectives",
         STRATEGY,
         DEVICES,
-        numbers(
-            "s",
+        seconds(
             predicted="the step",
             measured="the step, where the cell is on as many",
             strong="the step, where they share the batch of one",
         ),
         counts(hiding_batch="sequences a device from which 2 % show at most"),
     ),
-    _of_cells(
-        "sums",
+    "sums": _of_cells(
         "a sum of many addends in some format",
         axes(
-            variant=("sum", "how it is computed"),
+            variant="how it is computed",
             sum_dtype="type",
         ),
-        counts(times=("addends", "how many")),
+        counts(times="how many"),
         numbers(
-            "1",
             addend="its value as stored",
             sum="what comes out",
             exact="without rounding",
         ),
         counts(last_change="the last addition that changed the sum"),
     ),
-    _of_cells(
-        "dtypes",
+    "dtypes": _of_cells(
         "the types of a toy model's module under autocast",
         axes(
             autocast="type that autocast casts to",
@@ -673,128 +581,115 @@ _ALL = (
             parameter_gradient="type",
         ),
     ),
-    _of_cells(
-        "forced",
+    "forced": _of_cells(
         "an operation forced into a format, beside float64",
         axes(
             operation="LayerNorm, RMSNorm, softmax, cross-entropy …",
             way="`all in the format`, `under autocast` …",
             format="type",
-            quantity=("varied", "what of the input is varied"),
+            quantity="what of the input is varied",
         ),
-        numbers("1", value="of what is varied"),
-        texts(status="`ok` or `unsupported`"),
         numbers(
-            "1",
+            value="of what is varied",
             error="relative, largest of the elements, against float64",
-            inner=("inner sum", "mean square, sum of exponentials … as computed"),
-            inner_exact=("exact inner sum", "in float64"),
+            inner="mean square, sum of exponentials … as computed",
+            inner_exact="in float64",
         ),
         counts(
             infinite="elements",
-            nan=("NaN", "elements"),
+            nan="elements",
         ),
     ),
-    _of_cells(
-        "learning",
+    "learning": _of_cells(
         "a variant of a step, trained",
         axes(variant="what is changed"),
         counts(rank="in its cell, from 0", steps="of training"),
         texts(own_precision="of matrix products"),
         flags(is_scaled="the loss, by torch.amp.GradScaler"),
-        numbers("1", learning_rate="of the optimizer"),
+        numbers(learning_rate="of the optimizer"),
         texts(status="`ok`, `oom` or `unsupported`", reason="why it is not `ok`"),
-        centre("1", held_out=("held-out loss", "nats a byte, after training")),
+        centre("1", held_out="nats a byte, after training"),
         numbers(
-            "1",
             frequencies="the loss of who knows how often each byte occurs alone",
-            ratio=("over the first's", "`held_out`, order by order"),
+            ratio="`held_out`, order by order",
             ratio_low="end of its 95 % interval",
             ratio_high="the other end",
         ),
         counts(orders="of batches, that ended in a number"),
         texts(verdict="`same`, `better`, `worse`, `unclear` or `does not learn`"),
     ),
-    _of_cells(
-        "curves",
+    "curves": _of_cells(
         "a part of a training",
         axes(variant="what is changed"),
         axes(counts(order="of the batches", step="at its end")),
-        numbers("1", loss="mean training loss, nats a byte"),
+        numbers(loss="mean training loss, nats a byte"),
     ),
-    _of_cells(
-        "cards",
+    "cards": _of_cells(
         "what a GPU reaches beside others of its type",
         axes(quantity="`rate` of a ceiling, or `busy_time` of a plain step"),
         texts(unit="of the numbers that follow"),
-        numbers(OF_ROW, value=("here", "its best"), low="of the others", high="of the others"),
+        of_unit(OF_ROW)(value="its best", low="of the others", high="of the others"),
         counts(cards="that are known"),
         texts(standing="`like them`; `slower` or `faster`: beyond all by more than 5 %"),
     ),
-    _of_cells(
-        "warmup",
+    "warmup": _of_cells(
         "a step, or a phase of it, measured after so many steps of warm-up",
         PHASE,
-        axes(counts(skipped=("warm-up", "steps that are left out"))),
-        numbers(
-            "s",
+        axes(counts(skipped="steps that are left out")),
+        seconds(
             mean="of up to ten steps after them",
             std="of up to ten steps after them",
             first="of a fresh process",
             steady="mean of the last half of the steps",
         ),
     ),
-    _table(
-        "models",
+    "models": _table(
         "a model at a context and a batch",
         MACHINE,
         SIZE,
         CONTEXT,
         BATCH,
         counts(
-            d_model=("d_model", "width of the residual stream"),
-            d_ff=("d_ff", "width inside the feed-forward network"),
-            num_layers=("blocks", "modules of one class that repeat"),
-            num_heads=("heads", "of attention, in a block"),
-            key_value_heads=("heads of K and V", "of a size; 0 is as many as heads"),
-            vocab_size=("vocabulary", "tokens"),
+            d_model="width of the residual stream",
+            d_ff="width inside the feed-forward network",
+            num_layers="modules of one class that repeat",
+            num_heads="of attention, in a block",
+            key_value_heads="of a size; 0 is as many as heads",
+            vocab_size="tokens",
             parameters="tied weights once",
             trained="parameters that are not frozen",
         ),
         texts(dtype="of the parameters, as they were built"),
-        numbers(
-            "FLOP",
-            flop=("FLOP", "of forward and backward over the batch"),
-            forward_flop=("FLOP forward", "of these, where the two are told apart"),
+        of_unit("FLOP")(
+            flop="of forward and backward over the batch",
+            forward_flop="of these, where the two are told apart",
         ),
         texts(
             flop_from=(
-                "FLOP from",
                 "`formula`, `counter`: as PyTorch counts, `at least`: without operators that have"
-                " no formula, or `given`",
+                " no formula, or `given`"
             ),
             optimizer="of a step of one's own, as it was built",
         ),
         counts(items="that a step of one's own takes"),
         texts(
             item="what they are",
-            reference=("model", "of one's own what was built: `FILE:FUNCTION` or `hf:…`"),
+            reference="of one's own what was built: `FILE:FUNCTION` or `hf:…`",
             **{"class": "of the module"},
             inputs="of forward, and how they were chosen",
             loss="and how it was chosen",
             unknown="what could not be found out, joined by `; `",
         ),
     ),
-    _table(
-        "published",
+    "published": _table(
         "a number that somebody published, beside ours",
         axes(source="who published it"),
         texts(
             title="of the publication",
             date="of the publication",
         ),
-        axes(gpu=("GPU", "name by the driver, without the brand")),
-        texts(framework=("software", "and its version, where known")),
+        axes(gpu="name by the driver, without the brand"),
+        texts(framework="and its version, where known"),
         STUDY,
         SIZE,
         CONTEXT,
@@ -810,17 +705,16 @@ _ALL = (
             quantity="what is given",
             statistic="`mean`, `median`, `std` …",
         ),
-        numbers(OF_ROW, value=("published", "the number, in `unit`")),
+        of_unit(OF_ROW)(value="the number, in `unit`"),
         texts(
             unit="SI",
             doubt="why it is not to be compared",
         ),
         CELL,
-        numbers(OF_ROW, measured="ours, where all else is the same"),
+        of_unit(OF_ROW)(measured="ours, where all else is the same"),
         texts(beside="our implementation of attention that `measured` is of"),
-        numbers("1", ratio=("published over ours", "`value` over `measured`")),
-        shares(mfu=("MFU", "of a training step, counted as ours")),
+        numbers(ratio="`value` over `measured`"),
+        shares(mfu="of a training step, counted as ours"),
         texts(note="what else is to be known of it"),
     ),
-)
-TABLES = {table.name: table for table in _ALL}
+}

@@ -103,17 +103,16 @@ def summarised(processes: DataFrame, cells: list[MeasuredCell]) -> DataFrame:
     freedom = (processes["samples"] - 1).where(var.notna())
     log = np.log(value.where(value > 0))
     processes = processes.assign(log=log, freedom=freedom, squares=var * freedom)
-    by = processes.groupby(KEY, sort=False)
-    found = (
-        by[["samples", "squares", "freedom"]]
-        .sum()
-        .assign(
-            plain=by["value"].median(),
-            mean=by["mean"].mean(),
-            processes=by["process"].nunique(),
-            median=np.exp(by["log"].mean()),
-        )
+    found = processes.groupby(KEY, sort=False).agg(
+        samples=("samples", "sum"),
+        squares=("squares", "sum"),
+        freedom=("freedom", "sum"),
+        plain=("value", "median"),
+        median=("log", "mean"),
+        mean=("mean", "mean"),
+        processes=("process", "nunique"),
     )
+    found["median"] = np.exp(found["median"])
     found["std"] = np.sqrt(found["squares"] / found["freedom"])
     found = found.reset_index().join(places(cells)[["machine", "study"]], on="cell")
     found["device"] = mapped(found, cells, lambda cell: cell.spec.get("device", "cpu"))

@@ -107,10 +107,8 @@ def read(path: Path, name: str) -> DataFrame:
 def typed(frame: DataFrame, name: str) -> DataFrame:
     """The columns of the schema in their order, as numbers, flags and text."""
     columns = TABLES[name].columns
-    frame = frame.reindex(columns=[each.name for each in columns])
-    return DataFrame(
-        {each.name: _as(each.kind, frame[each.name]) for each in columns}, index=frame.index
-    )
+    frame = frame.reindex(columns=list(columns))
+    return DataFrame({name: _as(each.kind, frame[name]) for name, each in columns.items()})
 
 
 def _as(kind: str, values: Series) -> Series:

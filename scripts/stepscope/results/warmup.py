@@ -19,9 +19,6 @@ OF_FIRST = {  # what a record says of a first step: column
     "first_seconds": "first",
     "second_seconds": "second",
     "steady_seconds": "later",
-    "calls_first": "first_calls",
-    "calls_second": "second_calls",
-    "calls_steady": "later_calls",
 }
 
 

@@ -7,25 +7,22 @@ from pandas import DataFrame
 
 from stepscope.files import write_whole
 from stepscope.results import (
-    agreement,
     analyses,
     cards,
     cells,
     comparisons,
-    derived,
     learning,
     memory,
     models,
     ours,
     parallel,
-    precision,
     published,
     series,
     variants,
     warmup,
     work,
 )
-from stepscope.results.cells import MeasuredCell
+from stepscope.results.cells import MeasuredCell, told
 from stepscope.results.schema import TABLES
 from stepscope.results.tables import placed, typed
 
@@ -33,16 +30,14 @@ from stepscope.results.tables import placed, typed
 def tables(
     found: list[MeasuredCell], samples: DataFrame, figures: list[Path]
 ) -> tuple[dict[str, DataFrame], dict[str, str], list[str]]:
-    """(table: rows, cells whose analysis is damaged: why, lines about what cannot be true or does
-    not belong together).
+    """(table: rows, cells whose analysis is damaged: why, lines about what does not belong
+    together).
 
-    samples: by cells.read(); figures: files of published figures. Raises PublishedError,
-    Undeclared.
+    samples: by cells.read(); figures: files of published figures. Raises PublishedError.
     """
     measured = [cell for cell in found if cell.record]
     recorded, damaged = analyses.read(measured)
-    workspaces = memory.workspaces(measured, recorded["memory_named"])
-    of_memory = memory.values(measured, recorded["memory_summary"], workspaces)
+    of_memory = memory.values(measured, recorded["memory_peak"])
     of_series = series.of(found, samples, of_memory)
     worked = work.with_work(recorded, measured)
     found_of: dict[str, DataFrame | list[dict]] = {
@@ -50,16 +45,17 @@ def tables(
         "comparisons": comparisons.of(measured, samples, of_series),
         "cells": cells.rows(found),
         "variants": variants.rows(found),
-        **{name: recorded[name] for name in analyses.OF_TRACE},
+        **recorded,
         **worked,
         "phases": work.by_the_clock(worked["phases"], of_series),
         "first_step": warmup.first_steps(measured),
-        "memory_peak": memory.peak(recorded["memory_peak"], measured, workspaces),
-        "memory_timeline": recorded["memory_timeline"],
+        "memory_peak": memory.peak(recorded["memory_peak"], measured),
         "memory_largest": memory.with_formulas(recorded["memory_largest"], measured),
         "memory_saved": memory.with_formulas(recorded["memory_saved"], measured),
         **parallel.tables(measured, of_series),
-        **precision.tables(measured),
+        "sums": told(measured, "tables", "accumulation"),
+        "dtypes": told(measured, "tables", "toy"),
+        "forced": told(measured, "tables", "forced"),
         **learning.tables(measured),
         "warmup": warmup.rows(measured, samples),
         "models": models.rows(measured),
@@ -70,31 +66,14 @@ def tables(
     # As a reader of them has them: each with its cells' places.
     own = {name: placed(typed(made[name], name), places) for name in ours.READ}
     made["published"] = published.rows(figures, own)
-    check(made)
-    warnings = [*derived.beyond(of_series), *agreement.differing(measured), *cells.mixed(places)]
-    return made, damaged, warnings
+    return made, damaged, list(cells.mixed(places))
 
 
 def write(folder: Path, made: Mapping[str, DataFrame]) -> None:
-    """Write tables by their names, all of them or none: the schema's columns in their order,
-    numbers in full."""
+    """Write tables by their names, all of them or none: the schema's columns in their order, no
+    others; numbers in full."""
     texts = {}
     for name, rows in made.items():
-        table = rows.reindex(columns=TABLES[name].names)
+        table = rows.reindex(columns=[*TABLES[name].columns]).convert_dtypes()
         texts[folder / f"{name}.csv"] = [table.to_csv(index=False)]
     write_whole(texts)
-
-
-class Undeclared(ValueError):
-    """A table was made with a column that the schema lacks; the message is one line."""
-
-
-def check(made: Mapping[str, DataFrame]) -> None:
-    """Whether each column has a row in the schema. Raises Undeclared."""
-    for name, rows in made.items():
-        for column in rows:
-            if column not in TABLES[name].by_name:
-                raise Undeclared(
-                    f"{name}: column {column!r} is none of the table's; give it a row in"
-                    " scripts/stepscope/results/schema.py"
-                )

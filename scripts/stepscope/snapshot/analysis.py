@@ -80,5 +80,5 @@ def analyse(snapshot: Snapshot, side: known.Known | None = None) -> dict[str, pd
         f"memory_{name}": pd.concat(own) if own else pd.DataFrame() for name, own in parts.items()
     }
     if side is not None:
-        found |= {"memory_saved": tables.saved(side), "memory_named": tables.named(side)}
+        found["memory_saved"] = tables.saved(side)
     return found

@@ -56,8 +56,8 @@ def from_known(
     A storage that known.json names has the category given there. Of the rest: what the forward pass
     or inference makes is activations, also when the backward pass makes it again (checkpointing,
     seen in the stack), or cast weights if the same operator of the observed step cast a parameter;
-    what backward and optimizer make is workspace, and so are cuBLAS's buffers if the recording
-    began before they were made.
+    what backward and optimizer make is workspace, and so are cuBLAS's buffers, made in a process's
+    first step.
     """
     part = np.where(replay.recorded, parts.of(replay.start), -1)
     phase = parts.told["phase"].to_numpy()[part]
@@ -78,12 +78,8 @@ def from_known(
     category[(phase == "backward") & (kind == stacks.RECOMPUTED)] = ACTIVATIONS
     is_activation = category == ACTIVATIONS
     category[is_activation & cast] = CAST_WEIGHTS
-    if min(parameters["at"], default=(0, 0)) > (
-        0,
-        0,
-    ):  # the recording began before the libraries' own buffers were made
-        unseen = is_activation & ~cast & (tensor == 0)
-        category[unseen & _of_cublas(replay, kind)] = WORKSPACE
+    unseen = is_activation & ~cast & (tensor == 0)
+    category[unseen & _of_cublas(replay, kind)] = WORKSPACE
     blocks = Blocks(replay, parts, category, part, tensor, tensors)
     _seen(blocks, known)
     return blocks
@@ -167,10 +163,7 @@ def _held(replay: Replay, known: Known) -> pd.DataFrame:
 
 
 def belongs(replay: Replay, known: Known) -> bool:
-    """Whether known.json counts no event that is not there, and half of its tensors lie in a block
-    of their size."""
-    if phases.lacks_events(replay.device, known):
-        return False
+    """Whether half of the tensors of known.json lie in a block of their size."""
     held = _held(replay, known)
     is_found = (held["bytes"] > 0) & (held["bytes"] == replay.size[held["block"]])
     return 2 * is_found.sum() >= (known.tensors["bytes"] > 0).sum()
@@ -187,9 +180,9 @@ def from_stacks(
     provided that it is one of a phase.
 
     - made by a constructor or on a module's way to the device, and never freed: parameters (and
-      tables that a constructor makes, which look the same); also what an optimizer puts in a
-      parameter's place (`p.data = …`);
-    - made by an optimizer: optimizer state if it outlives the optimizer's turn, else workspace;
+      tables that a constructor makes, which look the same);
+    - made by an optimizer: optimizer state if it outlives the optimizer's turn (so, too, what it
+      puts in a parameter's place, as in `p.data = …`), else workspace;
     - made in the backward pass: gradients if it outlives the pass, else workspace; of a pass or an
       optimizer's turn that ran out of memory, what is left at the end is unknown;
     - made in the forward pass, or again in the backward pass: activations, or cast weights where a
@@ -220,47 +213,12 @@ def from_stacks(
         category[kind == which] = WORKSPACE
         category[(kind == which) & (outlives | lasts | ~replay.recorded)] = kept
         category[(kind == which) & replay.recorded & lasts & failed] = UNKNOWN
-    kept_by_optimizer = (kind == stacks.OPTIMIZER) & (outlives | lasts)
-    category[rebound(replay, parts, kind, kept_by_optimizer)] = PARAMETERS
     weights = (category == PARAMETERS) | (~replay.recorded & lasts)
     cast = casts[replay.stack] & _half_of(replay.size, replay.size[weights])
     category[cast & (category == ACTIVATIONS)] = CAST_WEIGHTS
     category[_of_cublas(replay, kind)] = WORKSPACE
     no_tensor = np.zeros(len(part), dtype=np.int64)
     return Blocks(replay, parts, category, part, no_tensor, [NO_TENSOR])
-
-
-def rebound(
-    replay: Replay,
-    parts: Parts,
-    kind: np.ndarray,
-    kept: np.ndarray,
-) -> np.ndarray:
-    """Mask of the blocks that hold parameters which an optimizer replaces, step by step.
-
-    As in `p.data = p.data - lr * m`: it makes the new block, which it keeps (`kept`), and in the
-    same turn the old one of the same size is freed. The first one was made by a constructor. Of
-    several kept blocks of the size the latest has the old one's place: moments that are replaced
-    too come before.
-    """
-    made = kind == stacks.MADE
-    freed = np.flatnonzero((replay.end < replay.events) & (kept | made))
-    kept = np.flatnonzero(kept & replay.recorded)
-    blocks = np.concatenate([kept, freed])
-    event = np.concatenate([replay.start[kept], replay.end[freed]])
-    part = parts.of(event)
-    turn = _end_of_turn(parts, replay.events)[part]
-    is_optimizer = (parts.told["phase"] == "optimizer").to_numpy()[part]
-    found = np.zeros(len(kind), dtype=bool)
-    waiting: dict[tuple[int, int], list[int]] = {}  # (size, end of a turn) → blocks kept in it
-    for row in np.argsort(event, kind="stable").tolist():
-        at = blocks[row]
-        key = int(replay.size[at]), int(turn[row])
-        if row < len(kept):
-            waiting.setdefault(key, []).append(at)
-        elif is_optimizer[row] and (made[at] or found[at]) and waiting.get(key):
-            found[[at, waiting[key].pop()]] = True
-    return found
 
 
 def _half_of(size: np.ndarray, parameters: ArrayLike) -> np.ndarray:

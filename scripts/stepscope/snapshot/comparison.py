@@ -3,7 +3,8 @@
 import numpy as np
 import pandas as pd
 
-MOST_ROWS = 200
+from stepscope.recordings import changes
+
 _KINDS = ["peak", "category", "line"]
 _KEY = ["kind", "device", "category", "name"]
 
@@ -15,15 +16,9 @@ def compared(before: dict[str, pd.DataFrame], after: dict[str, pd.DataFrame]) ->
     A line is that of Python's which allocated; where it has none, its part of the model.
     """
     both = pd.concat({"before": _bytes(before), "after": _bytes(after)}, axis=1)
-    both = both.fillna(0).astype(np.int64).sort_index()
+    both = both.fillna(0).astype(np.int64).sort_index().reset_index()
     both["difference"] = both["after"] - both["before"]
-    both = both[both[["before", "after"]].max(axis=1) > 0]
-    # the largest first, and of each kind apart
-    both = both.sort_values("difference", key=lambda size: -size.abs(), kind="stable")
-    both = both.sort_index(
-        level="kind", key=lambda kind: kind.map(_KINDS.index), kind="stable", sort_remaining=False
-    )
-    return both.reset_index().groupby("kind", sort=False).head(MOST_ROWS)
+    return changes.largest(both[both[["before", "after"]].max(axis=1) > 0], _KINDS)
 
 
 def _bytes(tables: dict[str, pd.DataFrame]) -> pd.Series:

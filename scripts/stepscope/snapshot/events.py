@@ -8,8 +8,8 @@ block is rounded up (to 512 bytes, and more) and so is what PyTorch's own counte
 """
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -35,21 +35,8 @@ GROWS = tuple(ACTIONS.index(name) for name in ("segment_alloc", "segment_map"))
 SHRINKS = tuple(ACTIONS.index(name) for name in ("segment_free", "segment_unmap"))
 OOM = ACTIONS.index("oom")
 
-_CODES = {name: code for code, name in enumerate(ACTIONS)}
-_OTHER = len(ACTIONS) - 1
 _MOST_BYTES = 1 << 62  # of all that is added up: more would not fit into 64 bits
-_WRAPS = 1 << 64
 UNKNOWN_LINE = -1
-
-
-class _Event(NamedTuple):
-    """A row of a device's history: see Device."""
-
-    action: int
-    address: int
-    size: int
-    time: int
-    stack: int
 
 
 class _Stacks:
@@ -60,21 +47,17 @@ class _Stacks:
         self._numbers: dict[tuple[int, ...], int] = {}
         # Events share lists of frames, which all live until the last one is read.
         self._of_list: dict[int, int] = {}
-        self._frames: dict[int, object] = {}
+        self._frames: dict[int, dict] = {}
 
-    def number_of(self, frames: object) -> int:
+    def number_of(self, frames: list[dict] | None) -> int:
         """The number of a stack, -1 of none."""
-        if frames is None or frames == []:
+        if not frames:
             return -1
-        if id(frames) in self._of_list:
-            return self._of_list[id(frames)]
-        found = _checked(frames, list, "a stack")
-        key = tuple(map(id, found))
-        if key not in self._numbers:
-            self._numbers[key] = len(self._numbers)
-            self._frames.update(zip(key, found, strict=True))
-        self._of_list[id(frames)] = self._numbers[key]
-        return self._numbers[key]
+        if id(frames) not in self._of_list:
+            key = tuple(map(id, frames))
+            self._frames.update(zip(key, frames, strict=True))
+            self._of_list[id(frames)] = self._numbers.setdefault(key, len(self._numbers))
+        return self._of_list[id(frames)]
 
     def told(self) -> tuple[list[tuple[int, ...]], list["Frame"]]:
         """(stacks as numbers of frames, the frames)."""
@@ -135,179 +118,116 @@ class Snapshot:
     annotations: pd.DataFrame
 
 
-def snapshot(root: object) -> Snapshot:
-    """The snapshot in a pickle's object. Raises ValueError where it is none, or has no usable
-    numbers."""
-    if isinstance(root, list) and root and isinstance(root[0], dict) and "blocks" in root[0]:
+def snapshot(root: dict | list) -> Snapshot:
+    """The snapshot in a pickle's object. Raises whatever Python does where it is none."""
+    if isinstance(root, list):
         root = {"segments": root}  # torch.cuda.memory_snapshot(): segments and nothing else
-    content = _checked(root, dict, "its outermost object")
-    if "segments" not in content and "device_traces" not in content:
+    if "segments" not in root and "device_traces" not in root:
         raise ValueError("it has neither segments nor device_traces")
-    traces = _items(content.get("device_traces") or [], list, "device_traces")
-    segments = _items(content.get("segments") or [], dict, "segments")
-    _each_once([segment.get("blocks") for segment in segments])
+    traces = root.get("device_traces") or []
     stacks = _Stacks()
     of_device: dict[int, list[dict]] = {number: [] for number, own in enumerate(traces) if own}
-    for segment in segments:
-        of_device.setdefault(_integer(segment, "device"), []).append(segment)
+    for segment in root.get("segments") or []:
+        of_device.setdefault(segment.get("device") or 0, []).append(segment)
     devices = []
     for number, own in sorted(of_device.items()):
         trace = traces[number] if 0 <= number < len(traces) else []
         devices.append(_device(number, trace, own, stacks))
-    annotations = _annotations(content.get("external_annotations") or [])
+    annotations = _annotations(root.get("external_annotations") or [])
     return Snapshot(devices, *stacks.told(), annotations)
 
 
-def _event(event: object, stacks: _Stacks) -> _Event:
-    found = _checked(event, dict, "an event")
-    action = found.get("action")
-    if action is None:
-        raise ValueError("an event has no action")
-    return _Event(
-        action=_CODES.get(action, _OTHER) if isinstance(action, str) else _OTHER,
-        address=_address(found, "device_free" if action == "oom" else "addr"),
-        size=_integer(found, "size"),
-        time=_integer(found, "time_us"),
-        stack=stacks.number_of(found.get("frames")),
+def _device(number: int, trace: list[dict], segments: list[dict], stacks: _Stacks) -> Device:
+    codes = {name: code for code, name in enumerate(ACTIONS)}
+    events = _integers(
+        action=[codes.get(event["action"], codes["other"]) for event in trace],
+        # of "oom" the free bytes stand in its place
+        address=[_signed(event.get("addr") or event.get("device_free")) for event in trace],
+        size=[event.get("size") or 0 for event in trace],
+        time=[event.get("time_us") or 0 for event in trace],
+        stack=[stacks.number_of(event.get("frames")) for event in trace],
     )
-
-
-def _device(number: int, trace: list, segments: list[dict], stacks: _Stacks) -> Device:
-    columns = np.dtype([(name, np.int64) for name in _Event._fields])
-    events = np.fromiter((_event(each, stacks) for each in trace), dtype=columns)
-    blocks = itertools.chain.from_iterable(_blocks(segment, stacks) for segment in segments)
-    final = pd.DataFrame(blocks, columns=_Block._fields, dtype=np.int64)
-    reserved = [_integer(segment, "total_size") for segment in segments]
-    _check_sizes(
-        {
-            # what was asked for in vain may be any number
-            "an event": events["size"][events["action"] != OOM],
-            "an allocation": final["size"].to_numpy(),
-            "a block": final["taken"].to_numpy(),
-            "a segment": np.array(reserved, dtype=np.int64),
-        }
+    found = list(itertools.chain.from_iterable(map(_blocks, segments)))
+    blocks = pd.DataFrame(
+        _integers(
+            address=[_signed(block["address"]) for block in found],
+            taken=[block["taken"] for block in found],
+            size=[block["size"] for block in found],
+            stack=[stacks.number_of(block["frames"]) for block in found],
+        )
     )
-    return Device(
-        number=number,
-        **{name: events[name] for name in _Event._fields},
-        blocks=final[final["active"] == 1].drop(columns="active"),
-        has_state=len(final) > 0,
-        reserved=sum(reserved),
-    )
-
-
-def _check_sizes(sizes: dict[str, np.ndarray]) -> None:
-    """Refuse sizes that are negative or too large to be added up."""
+    reserved = _integers(bytes=[segment.get("total_size") or 0 for segment in segments])["bytes"]
+    sizes = {
+        # what was asked for in vain may be any number
+        "an event": events["size"][events["action"] != OOM],
+        "an allocation": blocks["size"],
+        "a block": blocks["taken"],
+        "a segment": reserved,
+    }
     for what, each in sizes.items():
         if (each < 0).any():
             raise ValueError(f"{what} has a negative size")
-        if each.sum(dtype=np.float64) >= _MOST_BYTES:
+        if each.astype(float).sum() >= _MOST_BYTES:
             raise ValueError("its sizes add up to more than there can be")
+    return Device(
+        number=number,
+        **events,
+        blocks=blocks.loc[[block["active"] for block in found]],
+        has_state=len(found) > 0,
+        reserved=int(reserved.sum()),
+    )
 
 
-class _Block(NamedTuple):
-    """A block of the final state."""
-
-    address: int
-    taken: int
-    size: int
-    active: bool
-    stack: int
+def _integers(**columns: list[int]) -> dict[str, np.ndarray]:
+    """Columns of 64 bits. Raises ValueError, TypeError or OverflowError for what does not fit."""
+    return {name: np.array(values, dtype=np.int64) for name, values in columns.items()}
 
 
-def _blocks(segment: dict, stacks: _Stacks) -> list[_Block]:
-    """A segment's blocks. Until 2.1 a block had no address of its own and what was requested stood
-    in its history."""
-    found = []
-    address = _address(segment, "address")
-    for block in _items(segment.get("blocks") or [], dict, "blocks"):
-        size = _integer(block, "size")
-        history = block.get("history")
-        past = history[0] if isinstance(history, list) and history else {}
-        past = past if isinstance(past, dict) else {}
-        requested = _integer(block, "requested_size", _integer(past, "real_size", size))
-        found.append(
-            _Block(
-                address=_address(block, "address", address),
-                taken=size,
-                size=requested,
-                active=_text(block, "state").startswith("active"),
-                stack=stacks.number_of(block.get("frames", past.get("frames"))),
-            )
-        )
-        address = _wrapped(address + size)
-    return found
+def _blocks(segment: dict) -> Iterator[dict]:
+    """A segment's blocks: address, size as requested, bytes taken, whether it is active, frames.
+    Until 2.1 a block had no address of its own and what was requested stood in its history."""
+    address = segment.get("address") or 0
+    for block in segment["blocks"]:
+        taken = block["size"]
+        past: dict = (block.get("history") or [{}])[0]
+        yield {
+            "address": block.get("address", address),
+            "size": block.get("requested_size", past.get("real_size", taken)),
+            "taken": taken,
+            "active": _text(block, "state").startswith("active"),
+            "frames": block.get("frames", past.get("frames")),
+        }
+        address += taken
 
 
-def _frame(frame: object) -> Frame:
+def _frame(frame: dict) -> Frame:
     """PyTorch writes -1 for a line that it does not know, some of its versions as 2^64 - 1."""
-    found = _checked(frame, dict, "a frame")
-    line = found.get("line", 0)
+    line = frame.get("line", 0)
     known = isinstance(line, int) and 0 <= line < 2**63
-    return Frame(_text(found, "filename"), line if known else UNKNOWN_LINE, _text(found, "name"))
+    return Frame(_text(frame, "filename"), line if known else UNKNOWN_LINE, _text(frame, "name"))
 
 
-def _annotations(entries: object) -> pd.DataFrame:
-    found = [
-        entry
-        for entry in _items(entries, dict, "external_annotations")
-        if entry.get("stage") in ("START", "END")
-    ]
-    columns = {
-        "name": [_text(entry, "name") for entry in found],
-        "starts": [entry["stage"] == "START" for entry in found],
-        "device": [_integer(entry, "device") for entry in found],
-        "time": [_integer(entry, "time_us") for entry in found],
-    }
-    return pd.DataFrame(columns).sort_values("time", kind="stable")
+def _annotations(entries: list[dict]) -> pd.DataFrame:
+    found = [entry for entry in entries if entry.get("stage") in ("START", "END")]
+    numbers = _integers(
+        device=[entry.get("device") or 0 for entry in found],
+        time=[entry.get("time_us") or 0 for entry in found],
+    )
+    names = [_text(entry, "name") for entry in found]
+    starts = [entry["stage"] == "START" for entry in found]
+    table = pd.DataFrame({"name": names, "starts": starts, **numbers})
+    return table.sort_values("time", kind="stable")
 
 
-def _integer(entry: dict, name: str, otherwise: int = 0, most: int = 2**63) -> int:
-    """A number of an entry below `most`; what is missing or None is taken as not recorded."""
-    value = entry.get(name)
-    if value is None:
-        return otherwise
-    if not isinstance(value, int) or not -(2**63) <= value < most:
-        raise ValueError(f"{name} is not a number, or too large")
-    return value
-
-
-def _address(entry: dict, name: str, otherwise: int = 0) -> int:
-    """An address as a number of 64 bits with a sign; of "oom" the free bytes stand in its place."""
-    return _wrapped(_integer(entry, name, otherwise, _WRAPS))
-
-
-def _wrapped(address: int) -> int:
-    """The same 64 bits with a sign."""
-    return (address + 2**63) % _WRAPS - 2**63
-
-
-_Kind = TypeVar("_Kind")
-
-
-def _checked(value: object, kind: type[_Kind], what: str) -> _Kind:
-    """The value if it is of this kind; never the text of something else: that of lists that share
-    lists has no end."""
-    if not isinstance(value, kind):
-        raise ValueError(f"{what} is a {type(value).__name__}")
-    return value
+def _signed(address: int | None) -> int:
+    """An address of 64 bits as a number with a sign."""
+    return ((address or 0) + 2**63) % 2**64 - 2**63
 
 
 def _text(entry: dict, name: str) -> str:
-    """A text of an entry; what is missing or None is empty."""
-    value = entry.get(name)
-    return "" if value is None else _checked(value, str, "a name")
-
-
-def _items(value: object, kind: type[_Kind], what: str) -> list[_Kind]:
-    items = _each_once(_checked(value, list, what))
-    return [_checked(each, kind, f"one of {what}") for each in items]
-
-
-def _each_once(items: list) -> list:
-    """The items, unless one is in the list twice: with shared lists in lists a small file can ask
-    for endless work."""
-    shared = [id(item) for item in items if isinstance(item, list | dict)]
-    if len(set(shared)) < len(shared):
-        raise ValueError("one object is in it several times")
-    return items
+    """A text of an entry; what is missing or None is empty. Never that of something else: the text
+    of lists that share lists has no end."""
+    value = entry.get(name) or ""
+    if not isinstance(value, str):
+        raise ValueError(f"a name is a {type(value).__name__}")
+    return value

@@ -20,7 +20,6 @@ from stepscope.snapshot import SnapshotError, events
 def read(path: Path) -> events.Snapshot:
     """The snapshot in a file that torch.cuda.memory._dump_snapshot wrote. Raises SnapshotError with
     one line."""
-    collects = gc.isenabled()
     # plain data has no cycles worth collecting, and looking for them takes longer than reading
     gc.disable()
     advice = "give a file of torch.cuda.memory._dump_snapshot, recorded or copied again"
@@ -28,8 +27,7 @@ def read(path: Path) -> events.Snapshot:
         with reading(path, "a memory snapshot of PyTorch", SnapshotError, advice):
             return events.snapshot(_PlainData(io.BytesIO(unpacked(path))).load())
     finally:
-        if collects:
-            gc.enable()
+        gc.enable()
 
 
 class _PlainData(pickle.Unpickler):

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from stepscope.recordings import names as people
 from stepscope.snapshot import stacks
 from stepscope.snapshot.events import ALLOC, FREE_COMPLETED, Device
-from stepscope.snapshot.known import Known
+from stepscope.snapshot.known import Foreign, Known
 
 _STEP = re.compile(r"^(?:ProfilerStep#|step[ _#]?)(\d{1,9})$", re.I)
 # Phase → whether a step may end with it.
@@ -58,20 +58,15 @@ def from_marks(known: Known, device: Device) -> Parts:
     return _parts(np.maximum.accumulate(first), known.marks.assign(ranged=True))
 
 
-def lacks_events(device: Device, known: Known) -> bool:
-    """Whether known.json counts more allocations or frees than the history has."""
-    marked = known.marks[["allocations", "frees"]].to_numpy()
-    most = np.array([(0, 0), *marked, *known.tensors["at"]]).max(axis=0)
-    there = [(device.action == kind).sum() for kind in (ALLOC, FREE_COMPLETED)]
-    return bool((most > there).any())
-
-
 def events_after(device: Device, counts: ArrayLike) -> np.ndarray:
-    """The first event after each of these (allocations, frees), as known.json counts them."""
+    """The first event after each of these (allocations, frees), as known.json counts them. Raises
+    Foreign where it counts more than there are."""
     wanted = np.array(counts, dtype=np.int64).reshape(-1, 2)
     found = np.zeros(len(wanted), dtype=np.int64)
     for column, kind in enumerate((ALLOC, FREE_COMPLETED)):
         after = np.append(0, np.flatnonzero(device.action == kind) + 1)
+        if wanted[:, column].max(initial=0) >= len(after):
+            raise Foreign
         found = np.maximum(found, after[wanted[:, column]])
     return found
 

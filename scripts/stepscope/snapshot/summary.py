@@ -1,76 +1,61 @@
-"""A memory snapshot in a few lines for a terminal: its peak, when it was and what was in it."""
+"""A memory snapshot, or two that are compared, as one Markdown page: the peak, when it was and what
+was in it."""
 
 import pandas as pd
 
-from stepscope.recordings.text import plain
-from stepscope.snapshot import MEMORY_CATEGORIES
+from stepscope.recordings import text
+from stepscope.recordings.page import Style
 
-LINES = 5
-MOST_COMPARED = 15
 _MIB = 2**20
 _MOST_WITHOUT_FRAMES = 0.9  # a backward pass, in a thread of its own, has none
+STYLE = Style(
+    sections={
+        "compared": ("What grew: bytes at the peak", 45),
+        "memory_peak": ("At the peak, by what it is for", 20),
+        "memory_lines": ("At the peak, by line", 20),
+        "memory_largest": ("The largest allocations", 5),
+    },
+    hidden="stack|rank",
+    units=(
+        (r"bytes|before|after|difference", ("MiB", 1 / _MIB, ",.1f")),
+        (r".*", ("", 1.0, ".6g")),
+    ),
+    labels={"frame": "line", "alive": "at the peak", "bytes": "MiB"},
+)
 
 
-def text(tables: dict[str, pd.DataFrame]) -> str:
+def markdown(tables: dict[str, pd.DataFrame], title: str) -> str:
     """The summary of all devices."""
-    rows = tables["memory_summary"].to_dict("records")
-    if not rows:
-        return "The snapshot holds neither events nor memory.\n"
-    return "\n".join(_device(row, tables) for row in rows)
+    rows = tables.get("memory_summary", pd.DataFrame()).to_dict("records")
+    said = "\n\n".join(map(_device, rows))
+    if not rows and "compared" not in tables:
+        said = "The snapshot holds neither events nor memory."
+    peak = tables.get("memory_peak", pd.DataFrame(columns=["bytes"]))
+    return STYLE.page(title, {"": said}, tables | {"memory_peak": peak[peak["bytes"] > 0]})
 
 
-def _device(row: dict, tables: dict[str, pd.DataFrame]) -> str:
-    found = {name: tables[f"memory_{name}"] for name in ("peak", "lines", "timeline")}
-    own = {name: table[table["device"] == row["device"]] for name, table in found.items()}
-    when = (
-        f"after event {row['peak_event'] + 1:,} of {row['events']:,}"
-        if row["events"]
-        else "in a state without a history"
+def _device(row: dict) -> str:
+    """What a reader has to know first of a device, from its row of the summary's table."""
+    event, time, step = row["peak_event"], row["peak_time"], row["peak_step"]
+    when = f"after event {event + 1:,} of {row['events']:,}"
+    when = when if row["events"] else "in a state without a history"
+    when += f", {1e3 * time:,.1f} ms" if pd.notna(time) else ""
+    where = [f"step {step}"] if pd.notna(step) else []
+    place = _place([*where, *_told(row, "peak_phase", "peak_module")])
+    least = "" if row["is_allocated_known"] else " at least"
+    said = (
+        f"Device {row['device']}: peak {_mib(row['peak'])} MiB {when}{place}."
+        f" Active at the start are {_mib(row['start'])} MiB, at the end {_mib(row['end'])} MiB, in"
+        f" requested bytes; the peak takes{least} {_mib(row['peak_allocated'])} MiB as allocated."
     )
-    when += f", {1e3 * row['peak_time']:,.1f} ms" if pd.notna(row["peak_time"]) else ""
-    where = [f"step {row['peak_step']}"] if pd.notna(row["peak_step"]) else []
-    where += _told(row, "peak_phase", "peak_module")
-    lines = [
-        f"Device {row['device']}: peak {_mib(row['peak'])} MiB {when}"
-        + (f" ({', '.join(where)})" if where else ""),
-        (
-            f"  {_reserved(row, own['timeline'])}"
-            f"active at the start {_mib(row['start'])} MiB, at the end {_mib(row['end'])} MiB"
-        ),
-        (
-            "  active is in requested bytes; the peak takes"
-            f"{'' if row['is_allocated_known'] else ' at least'} {_mib(row['peak_allocated'])}"
-            " MiB as allocated"
-        ),
-    ]
-    lines += [f"  {line}" for line in cautions(row)]
-    lines.append("  at the peak, MiB:")
-    for each in own["peak"].to_dict("records"):
-        if each["bytes"]:
-            share = _percent(each["bytes"] / row["peak"])
-            lines.append(
-                f"  {_mib(each['bytes']):>14}  {share}  {each['category']}{_why(each, row)}"
-            )
-    lines.append("  the largest lines of it, MiB:")
-    for each in own["lines"].head(LINES).to_dict("records"):
-        place = "  ".join(_told(each, "category", "module", "frame"))
-        lines.append(
-            f"  {_mib(each['bytes']):>14}  {_percent(each['bytes'] / row['peak'])}  {place}"
-        )
-    return "\n".join(lines) + "\n"
+    # On a processor without an allocator, or where it is unknown, it is never more.
+    if row["peak_reserved"] > row["peak"]:
+        then, most = _mib(row["reserved_at_peak"]), _mib(row["peak_reserved"])
+        said += f" Reserved are {then} MiB then, at most {most} MiB."
+    return "\n\n".join([said, *(f"**{each}**" for each in _cautions(row))])
 
 
-def compared(table: pd.DataFrame) -> str:
-    """The difference of two snapshots in a few lines."""
-    lines = ["Bytes at the peak, MiB: before, after, difference"]
-    for each in table.groupby("kind", sort=False).head(MOST_COMPARED).to_dict("records"):
-        place = "  ".join(_told(each, "category", "name"))
-        numbers = "".join(f"{_mib(each[key]):>14}" for key in ("before", "after", "difference"))
-        lines.append(f"{numbers}  device {each['device']}: {each['kind']}  {place}".rstrip())
-    return "\n".join(lines) + "\n"
-
-
-def cautions(row: dict) -> list[str]:
+def _cautions(row: dict) -> list[str]:
     """What a reader has to know before the numbers of a device, from its row of the summary's
     table."""
     told = []
@@ -80,45 +65,27 @@ def cautions(row: dict) -> list[str]:
         told.append(
             f"{100 * row['without_frames']:.1f} % of the allocated bytes have no line of Python:"
             " categories and lines are partly unknown; record with"
-            " _record_memory_history(stacks='python')"
+            " `_record_memory_history(stacks='python')`"
         )
     if row["ooms"]:
-        place = ", ".join(_told(row, "oom_phase", "oom_module", "oom_frame"))
-        sizes = (
-            f"{_mib(row['oom_requested'])} MiB wanted, {_mib(row['oom_free'])} MiB free on the"
-            " device"
-        )
+        place = _place(_told(row, "oom_phase", "oom_module", "oom_frame"))
         told.append(
-            f"out of memory {row['ooms']} times; first: {sizes}" + (f" ({place})" if place else "")
+            f"out of memory {row['ooms']} times; first: {_mib(row['oom_requested'])} MiB wanted,"
+            f" {_mib(row['oom_free'])} MiB free on the device{place}"
         )
+    if row["unknown_before"]:
+        before = _mib(row["unknown_before"])
+        told.append(f"of what is unknown, {before} MiB were allocated before the recording began")
     return told
 
 
 def _told(row: dict, *keys: str) -> list[str]:
-    return [plain(row[key]) for key in keys if row[key]]
+    return [text.markdown(row[key]) for key in keys if row[key]]
 
 
-def _why(each: dict, row: dict) -> str:
-    """What is known of the unknown."""
-    before = row["unknown_before"]
-    if each["category"] != MEMORY_CATEGORIES[-1] or not before:
-        return ""
-    return f", {_mib(before)} MiB of it allocated before the recording began"
-
-
-def _reserved(row: dict, timeline: pd.DataFrame) -> str:
-    """What was reserved; empty if that is never more than the peak, as on a CPU without an
-    allocator, or unknown."""
-    if not timeline["reserved"].max() > timeline["active"].max():
-        return ""
-    then = _mib(row["reserved_at_peak"])
-    most = _mib(row["peak_reserved"])
-    return f"reserved then {then} MiB, at most {most} MiB; "
+def _place(told: list[str]) -> str:
+    return f" ({', '.join(told)})" if told else ""
 
 
 def _mib(number: float) -> str:
     return f"{number / _MIB:,.1f}"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:5.1f} %"

@@ -32,18 +32,12 @@ def collapsed(path: str) -> str:
 
 
 def of_blocks(blocks: Blocks, lines: list[str]) -> pd.DataFrame:
-    """A row for each block; `alive` at the peak; `lifetime` of those that did not outlive the
-    recording.
+    """A row for each block; `alive` at the peak.
 
     Texts are pandas's categories, so that groups of millions of blocks are made of numbers. lines:
     of each stack, and "" for none.
     """
     replay, told = blocks.replay, blocks.parts.told
-    lifetime = np.full(len(replay.size), np.nan)
-    seconds = replay.device.seconds
-    if seconds is not None:
-        ended = replay.end < replay.events
-        lifetime[ended] = seconds[replay.end[ended]] - seconds[np.maximum(replay.start[ended], 0)]
     columns = {
         "bytes": replay.size,
         "category": pd.Categorical.from_codes(blocks.category, pd.Index(MEMORY_CATEGORIES)),
@@ -53,7 +47,6 @@ def of_blocks(blocks: Blocks, lines: list[str]) -> pd.DataFrame:
         "tensor": pd.factorize(pd.Series(blocks.tensors))[0][blocks.tensor],
         "stack": replay.stack,
         "alive": replay.alive_after(replay.peak_event),
-        "lifetime": lifetime,
     }
     return pd.DataFrame(columns)
 
@@ -157,11 +150,9 @@ def _spread(first: int, last: int, number: int) -> np.ndarray:
 def _borders(blocks: Blocks) -> np.ndarray:
     """The last event before, and the last one of, each stretch of events in one phase of one
     step."""
-    first, events = blocks.parts.first, blocks.replay.events
-    full = np.flatnonzero(first < np.append(first, events)[1:])
-    told = blocks.parts.told.iloc[full]
-    stretch = told.groupby(["step", "phase"], dropna=False, sort=False).ngroup().to_numpy()
-    begins = first[full][changes(stretch)]
+    parts, events = blocks.parts, blocks.replay.events
+    stretch = parts.told.groupby(["step", "phase"], dropna=False, sort=False).ngroup().to_numpy()
+    begins = np.flatnonzero(changes(stretch[parts.of(np.arange(events))]))
     return np.unique([0, *begins, events]) - 1
 
 
@@ -189,15 +180,12 @@ def lines(table: pd.DataFrame, snapshot: Snapshot) -> pd.DataFrame:
 
 
 def largest(table: pd.DataFrame, blocks: Blocks) -> pd.DataFrame:
-    """The largest allocations; those that are equal in all but time are one row. lifetime: the
-    median."""
+    """The largest allocations; those that are equal in all but time are one row."""
     # Only the largest sizes can be among the rows: few groups are made of millions of blocks.
     sizes = np.unique(table["bytes"])[-MOST_GROUPS:]
     table = table[table["bytes"].isin(sizes)]
     by = ["bytes", "category", "phase", "module", "frame", "tensor"]
-    rows = table.groupby(by, observed=True).agg(
-        count=("alive", "size"), alive=("alive", "sum"), lifetime=("lifetime", "median")
-    )
+    rows = table.groupby(by, observed=True).agg(count=("alive", "size"), alive=("alive", "sum"))
     rows = rows.sort_values(["bytes", "count"], ascending=False).head(MOST_GROUPS).reset_index()
     tensors = pd.DataFrame(
         pd.unique(pd.Series(blocks.tensors)).tolist(), columns=["op", "shape", "dtype"]
@@ -217,18 +205,6 @@ def saved(known: Known) -> pd.DataFrame:
     )
     groups = _counted(table, ["part", "module", "op", "shape", "dtype", "category"])
     return groups.sort_values("part", kind="stable")
-
-
-def named(known: Known) -> pd.DataFrame:
-    """Storages that were named: of the block in the middle of the model, and those of no block, by
-    category.
-
-    Where a storage is named several times (a gradient in each step), the last time counts.
-    """
-    storages = known.tensors.drop_duplicates(["category", "name", "address"], keep="last")
-    last = storages.groupby(["category", "name"])["at"].transform("last")
-    kept = _middle_block(storages[storages["at"] == last], "name", r"^(blocks\.\d{1,9})\.")
-    return _counted(kept, ["category", "part"])
 
 
 def _middle_block(table: pd.DataFrame, column: str, pattern: str) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,6 @@ import pandas as pd
 from stepscope.recordings.limits import complaint
 from stepscope.trace import (
     TraceError,
-    attention,
     cautions,
     device_tables,
     kineto,
@@ -38,7 +38,9 @@ def readable(path: Path) -> Iterator[Path]:
     if reason := complaint(path, "a trace"):
         raise TraceError(reason)
     if path.suffix in _REPORTS:
-        with nsys_export.exported(path) as exported:
+        with tempfile.TemporaryDirectory(prefix="stepscope-nsys-") as folder:
+            exported = Path(folder) / "trace.sqlite"
+            nsys_export.export(path, exported)
             yield exported
     else:
         yield path
@@ -88,15 +90,14 @@ def analyse(
     that are none of ours.
 
     phases: names of the ranges that are phases (default: see phase_names.py). layers: blocks of the
-    model, found from the attention ranges if they are there. steps: of a process, if phases do not
-    say it.
+    model. steps: of a process, if phases do not say it.
     """
     found = attribute(trace, phases, steps)
     of_phases, modules = phase_tables.phases(found), range_tables.modules(found)
     there = cautions.ranges(found, modules, of_phases)
     return {
         "phases": of_phases,
-        "kernels": phase_tables.kernels(found, layers or attention.layers(found)),
+        "kernels": phase_tables.kernels(found, layers),
         "categories": phase_tables.categories(found),
         "gaps": device_tables.gaps(found),
         "modules": modules,

@@ -10,7 +10,7 @@ The first six are the time in which any kernel computes; waiting, transfer and i
 """
 
 import functools
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stepscope.trace import collectives
-from stepscope.trace.nesting import covered, union
+from stepscope.trace.nesting import arrays, covered, union
 
 Times = NDArray[np.float64]
 
@@ -42,9 +42,9 @@ class Step:
     collectives: list[Span] = field(default_factory=list)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Parts:
-    """Seconds of a rank's step. All but the last four add up to its length.
+def take_apart(steps: list[Step], alone: list[Step]) -> list[dict[str, float]]:
+    """Seconds of one step's parts, by rank. steps: the same step of every rank; alone: a step of
+    one device of every rank. All but the last four add up to the step's length.
 
     alone: in which one device's step computes. slowed: by how much the same kernels take longer
     that run beside a collective; apart: those that do not. extra, gone: kernels that only this
@@ -54,129 +54,83 @@ class Parts:
     collectives. waited, transferred: of collectives, covered or not; waited_by_others: of all other
     ranks, in those that this one was the last to start.
     """
-
-    alone: float
-    slowed: float
-    apart: float
-    extra: float
-    gone: float
-    at_once: float
-    waiting: float
-    transfer: float
-    idle: float
-    beside: float
-    waited: float
-    transferred: float
-    waited_by_others: float
-
-    @property
-    def total(self) -> float:
-        """The length of the step."""
-        return sum(astuple(self)[:-4])
-
-
-def take_apart(steps: list[Step], alone: list[Step]) -> list[Parts]:
-    """The parts of one step, by rank. steps: the same step of every rank; alone: a step of one
-    device of every rank."""
-    waits = collectives.with_waits(_collectives(steps))
+    sent = [_table(step.collectives).assign(rank=rank) for rank, step in enumerate(steps)]
+    every = pd.concat(sent, ignore_index=True).astype({"rank": int})
+    waits = collectives.with_waits(every.assign(group="", sequence=-1))
     blame = collectives.waited_for(waits)
     # what no other rank has waits for none
     latest = waits["until"].fillna(waits["start"])
     return [
-        _parts(step, latest[waits["rank"] == rank].to_numpy(), before, blame.get(rank, 0.0))
+        _parts(step, latest[waits["rank"] == rank].to_numpy(), before)
+        | {"waited_by_others": blame.get(rank, 0.0)}
         for rank, (step, before) in enumerate(zip(steps, alone, strict=True))
     ]
 
 
-def _collectives(steps: list[Step]) -> pd.DataFrame:
-    """Of all ranks, as stepscope.trace.collectives wants them."""
-    parts = [
-        pd.DataFrame(step.collectives, columns=Span._fields).assign(rank=rank)
-        for rank, step in enumerate(steps)
-    ]
-    found = pd.concat(parts, ignore_index=True)
-    types = {
-        "rank": int,
-        "start": float,
-        "end": float,
-    }
-    return found.astype(types).assign(group="", sequence=-1)
+def _table(spans: list[Span]) -> pd.DataFrame:
+    return pd.DataFrame(spans, columns=Span._fields).astype({"start": float, "end": float})
 
 
-def _parts(
-    step: Step,
-    latest: Times,
-    alone: Step,
-    waited_by_others: float,
-) -> Parts:
+def _parts(step: Step, latest: Times, alone: Step) -> dict[str, float]:
     """latest: when the last rank has started each collective of the step, by this one's clock."""
-    starts, ends = _times(step.collectives, step)
+    own, before, both = _kernels(step), _kernels(alone), matched(step, alone)
+    starts, ends = _within(step.collectives, step)
     moments = np.clip(latest, starts, ends)
-    computing = _times(step.kernels, step)
     window = (np.array([step.start]), np.array([step.end]))
+    computing = arrays(own, "start", "end")
     found = collectives.parts(window, computing, (starts, moments), (moments, ends))
-    own, before = _seconds(step), _seconds(alone)
-    both = matched(step, alone)
     longer = both["own"] - both["before"]
     is_beside = both["beside"] > 0
     busy_alone = busy_time(alone)
-    at_once = (found["compute"] - own.sum()) - (busy_alone - before.sum())
-    return Parts(
-        alone=busy_alone,
-        slowed=longer[is_beside].sum(),
-        apart=longer[~is_beside].sum(),
-        extra=own.sum() - both["own"].sum(),
-        gone=both["before"].sum() - before.sum(),
-        at_once=at_once,
-        waiting=found["waiting"],
-        transfer=found["transfer"],
-        idle=found["idle"],
-        beside=_beside(step).sum(),
-        waited=(moments - starts).sum(),
-        transferred=(ends - moments).sum(),
-        waited_by_others=waited_by_others,
-    )
+    seconds, seconds_alone = own["seconds"].sum(), before["seconds"].sum()
+    return {
+        "alone": busy_alone,
+        "slowed": longer[is_beside].sum(),
+        "apart": longer[~is_beside].sum(),
+        "extra": seconds - both["own"].sum(),
+        "gone": both["before"].sum() - seconds_alone,
+        "at_once": found["compute"] - seconds - (busy_alone - seconds_alone),
+        "waiting": found["waiting"],
+        "transfer": found["transfer"],
+        "idle": found["idle"],
+        "beside": own["beside"].sum(),
+        "waited": (moments - starts).sum(),
+        "transferred": (ends - moments).sum(),
+    }
 
 
 def busy_time(step: Step) -> float:
     """Seconds in which any kernel computes."""
-    starts, ends = union(*_times(step.kernels, step))
+    starts, ends = union(*_within(step.kernels, step))
     return float((ends - starts).sum())
 
 
-def _times(spans: list[Span], step: Step) -> tuple[Times, Times]:
+def _within(spans: list[Span], step: Step) -> tuple[Times, Times]:
     """(starts, ends) of what of spans lies in the step's window."""
-    starts, ends = np.array([(span.start, span.end) for span in spans]).reshape(-1, 2).T
-    return np.clip(starts, step.start, step.end), np.clip(ends, step.start, step.end)
+    starts, ends = arrays(_table(spans), "start", "end")
+    return starts.clip(step.start, step.end), ends.clip(step.start, step.end)
 
 
-def _seconds(step: Step) -> Times:
-    """Of each kernel."""
-    starts, ends = _times(step.kernels, step)
-    return ends - starts
-
-
-def _beside(step: Step) -> Times:
-    """Seconds of each kernel that lie beside the step's collectives."""
-    sent = _times(step.collectives, step)
-    before_start, before_end = (covered(*sent, points) for points in _times(step.kernels, step))
-    return before_end - before_start
+def _kernels(step: Step) -> pd.DataFrame:
+    """What of a step's kernels lies in its window: name, start, end, seconds, and those of them
+    that lie beside its collectives."""
+    starts, ends = _within(step.kernels, step)
+    sent = _within(step.collectives, step)
+    return _table(step.kernels).assign(
+        start=starts,
+        end=ends,
+        seconds=ends - starts,
+        beside=covered(*sent, ends) - covered(*sent, starts),
+    )
 
 
 def matched(step: Step, alone: Step) -> pd.DataFrame:
     """Kernels that both steps have: name; own, before: their seconds in either; beside: those of
     `step` that lie beside its collectives."""
-    here, there = aligned(
-        tuple(span.name for span in step.kernels), tuple(span.name for span in alone.kernels)
-    )
-    return pd.DataFrame(
-        {
-            "name": [step.kernels[at].name for at in here],
-            "own": _seconds(step)[here],
-            "before": _seconds(alone)[there],
-            "beside": _beside(step)[here],
-        }
-    )
+    own, before = _kernels(step), _kernels(alone)
+    here, there = aligned(tuple(own["name"]), tuple(before["name"]))
+    own = own.iloc[here].rename(columns={"seconds": "own"})
+    return own.assign(before=before["seconds"].to_numpy()[there])
 
 
 @functools.lru_cache(maxsize=64)

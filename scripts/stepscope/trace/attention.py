@@ -1,5 +1,4 @@
-"""Which ranges are a whole attention, which lie in the forward pass, and how many blocks the model
-has."""
+"""Which ranges are a whole attention, and which lie in the forward pass."""
 
 import re
 
@@ -7,7 +6,7 @@ import numpy as np
 
 from stepscope.recordings import names as people
 from stepscope.trace.attribution import Attribution
-from stepscope.trace.nesting import climb, inside_itself
+from stepscope.trace.nesting import climb
 
 # A range holds a whole attention if its name has one of the first words and none beside the second
 # ones: "attention scores" is a part of it.
@@ -47,14 +46,3 @@ def in_forward(found: Attribution) -> np.ndarray:
     if phase is None:
         return np.ones(len(found.codes), dtype=bool)
     return climb(found.parent, found.parent, found.codes != found.trace.names.index(phase)) >= 0
-
-
-def layers(found: Attribution) -> int | None:
-    """Blocks of the model: how many attention ranges a step opens in its forward pass; None if that
-    differs or is 0."""
-    code = attention_code(found)
-    if code is None:
-        return None
-    is_outer = ~inside_itself(found.parent, found.codes)
-    count = int(((found.codes == code) & in_forward(found) & is_outer).sum())
-    return count // found.steps if count and count % found.steps == 0 else None

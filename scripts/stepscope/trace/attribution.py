@@ -163,15 +163,9 @@ def attribute(
     """
     launch = join_launches(trace)
     linked = launch >= 0
-
-    def of_call(column: str, otherwise: np.ndarray | int) -> np.ndarray:
-        # -1 takes the last one, which is then not used
-        values = np.append(trace.calls[column].to_numpy(), 0)
-        return np.where(linked, values[launch], otherwise)
-
-    time = of_call("start", -1)
-    thread = of_call("thread", -1)
-    process = of_call("process", trace.operations["process"].to_numpy())
+    made = trace.calls.reindex(launch, fill_value=-1)
+    time, thread, process = arrays(made, "start", "thread", "process")
+    process = np.where(linked, process, trace.operations["process"])
     parent, innermost = nest(trace.ranges, thread, time, linked)
     trace, chosen = named(trace, parent, operator_names(trace), phases)
 

@@ -116,8 +116,6 @@ def _launches(found: Attribution) -> str:
 def _counts(found: Attribution) -> str:
     """Of phases that occur different numbers of times: which counts as a step."""
     counts = found.counts
-    if len(set(counts.values())) < 2 and found.given_steps is None:
-        return ""
     if all(count == found.steps for count in counts.values()):
         return ""
     if counts.get("step") == found.steps:  # phases of a step come as often as they do

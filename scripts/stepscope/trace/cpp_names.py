@@ -48,24 +48,8 @@ TYPES = {
     "e4m3": "fp8",
     "e5m2": "fp8",
 }
-DATA_TYPES = ("fp32", "tf32", "bf16", "fp16", "fp64", "int8", "fp8")
 # Words of a function's name that say nothing.
 _EMPTY_WORDS = ("kernel", "cuda", "impl", "functor", "ops", "launch")
-
-
-class KernelName(NamedTuple):
-    """What a kernel's full name says."""
-
-    short: str  # different for other functors, data types and tiles
-    # "fp32", "tf32", "bf16", "fp16", "fp64", "int8" or "fp8": of a matmul the inputs', else the
-    # elements'
-    data_type: str = ""
-    # Of a matmul and attention: "tensor core" or "SIMT" (the ordinary arithmetic units)
-    unit: str = ""
-    # Of a matmul rows, columns and depth of the tile that a block computes: "128x256x8"; "128x64"
-    # without the depth.
-    tile: str = ""
-    category: str = ""  # one of CATEGORIES of kernel_categories.py
 
 
 class Function(NamedTuple):

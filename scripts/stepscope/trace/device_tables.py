@@ -53,13 +53,13 @@ def gaps(found: Attribution) -> pd.DataFrame:
             between = _gaps(start[own], end[own], found.occurrence_in(phase)[own])
             times = {"wall": wall, "busy": busy, "idle": wall - busy}
             if phase == ALL:
-                times["idle_with_host"] = found.trace.end - found.trace.start - busy
+                first, last = found.trace.extent
+                times["idle_with_host"] = last - first - busy
             # seconds, of none nan
             gap, queue, host = (pd.Series(ns) / SECOND for ns in (between, delay, of_host))
             row = {
                 "phase": phase,
                 "device": gpu,
-                "device_name": found.trace.devices.get(gpu, ""),
                 **{name: time / SECOND / steps for name, time in times.items()},
                 "gaps": len(between) / steps,
                 "gap_median": gap.median(),

@@ -85,7 +85,6 @@ class Trace:
     ranges: pd.DataFrame
     calls: pd.DataFrame
     operations: pd.DataFrame
-    devices: dict[int, str] = field(default_factory=dict)
     device_is_host: bool = False
     operators: frozenset[int] = frozenset()
     diagnostics: tuple[str, ...] = ()
@@ -109,18 +108,10 @@ class Trace:
         return {name: getattr(self, name) for name in ("ranges", "calls", "operations")}
 
     @property
-    def start(self) -> int:
-        """Time of the first event."""
-        return int(min((each["start"].min() for each in self._filled), default=0))
-
-    @property
-    def end(self) -> int:
-        """Time of the last event."""
-        return int(max((each["end"].max() for each in self._filled), default=0))
-
-    @property
-    def _filled(self) -> list[pd.DataFrame]:
-        return [table for table in self.tables.values() if len(table)]
+    def extent(self) -> tuple[int, int]:
+        """Times of the first and the last event; 0 without any."""
+        every = pd.concat(self.tables.values())
+        return (int(every["start"].min()), int(every["end"].max())) if len(every) else (0, 0)
 
 
 def frame(columns: tuple[str, ...], known: pd.DataFrame | None = None, **values) -> pd.DataFrame:
@@ -166,14 +157,13 @@ def together(traces: list[Trace]) -> Trace:
     messages = every.pop("messages")
     process = _renumber(list(every.values()), "process")
     _renumber([every["ranges"], every["calls"]], "thread")
-    device = _renumber([every["operations"]], "device")
+    _renumber([every["operations"]], "device")
     order = np.argsort(every["operations"]["start"].to_numpy(), kind="stable")
     at = np.argsort(order)[messages["operation"].to_numpy(dtype=np.int64)]
     every["operations"] = every["operations"].iloc[order].reset_index(drop=True)
     return Trace(
         names=list(names),
         **every,
-        devices={new: traces[file].devices.get(old, "") for (file, old), new in device.items()},
         device_is_host=all(trace.device_is_host for trace in traces),
         operators=frozenset(operators),
         diagnostics=tuple(text for trace in traces for text in trace.diagnostics),

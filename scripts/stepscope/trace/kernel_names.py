@@ -1,5 +1,5 @@
-"""Short names for GPU kernels that still tell them apart, with what the full name says of tile,
-data type and unit.
+"""Short names for GPU kernels that still tell them apart, with what the full name says of tile
+and unit.
 
 A profiler's own short name (`Kernel2`, `vectorized_elementwise_kernel`) drops what distinguishes a
 multiplication from an addition. Here the functor, the data types and the tile stay: "cutlass simt
@@ -10,13 +10,12 @@ CUTLASS's notation: a block computes a tile of 128 × 256 results, 8 deep at a t
 import re
 from collections.abc import Callable, Iterable
 from functools import cache
+from typing import NamedTuple
 
 from stepscope.trace import product_names
 from stepscope.trace.cpp_names import (
-    DATA_TYPES,
     TYPES,
     Function,
-    KernelName,
     data_type_of,
     digits,
     one_spelling,
@@ -32,20 +31,45 @@ LONGEST = 60  # characters of a short name
 _MOST_READ = 4096
 
 
+# Rows, columns and, where it is there, depth of a product's tile.
+_TILE = re.compile(r"(?:nvjet|gemm)\w*?_(?:tilesize)?(\d+x\d+)(?:(?:[x_]|\w*_stages_)(\d+))?")
+# What products and attention are computed by, the first that is found: an instruction's shape or
+# "tensorop" is a tensor core's.
+_UNITS = {
+    "SIMT": r"simt|_ffma|(^|[\W_])[sdhcz]gemm",
+    "tensor core": r"nvjet|_tensor(op|\d)|warpgroup|[whi]g?mma|_mma|[sdhi]\d{3,}\w*gemm"
+    r"|flash_(fwd|bwd)_|FlashAttn|fmha_cutlass\w_b?f16\w*_sm[^5]|_sdpa_",
+}
+
+
+class KernelName(NamedTuple):
+    """What a kernel's full name says; what it hides stays ""."""
+
+    short: str  # different for other functors, data types and tiles
+    category: str  # one of CATEGORIES of kernel_categories.py
+    # Of a matmul and attention: "tensor core" or "SIMT" (the ordinary arithmetic units)
+    unit: str = ""
+    # Of a matmul rows, columns and depth of the tile that a block computes: "128x256x8"; "128x64"
+    # without the depth.
+    tile: str = ""
+
+
 @cache
 def describe(full: str) -> KernelName:
-    """A kernel's short name, of at most LONGEST characters, category, tile, data type and unit,
-    from its full name; what the name hides stays ""."""
+    """A kernel's short name, of at most LONGEST characters, and what else its full name says."""
     category = category_of(full)
     name = one_spelling(full[:_MOST_READ])
     if not name:
-        return KernelName("unnamed", category=category)
-    reader, match = next(
-        (reader, found) for pattern, reader in _READERS if (found := re.search(pattern, name))
-    )
-    read = reader(match, parts_of(name[match.start() :]))
-    data_type = read.data_type if read.data_type in DATA_TYPES else ""
-    return read._replace(short=_cut(read.short, full), category=category, data_type=data_type)
+        return KernelName("unnamed", category)
+    found = ((reader, re.search(pattern, name)) for pattern, reader in _READERS)
+    reader, match = next((reader, match) for reader, match in found if match)
+    short = _cut(reader(match, parts_of(name[match.start() :])), full)
+    if category not in ("matmul", "fused attention"):
+        return KernelName(short, category)
+    units = (unit for unit, pattern in _UNITS.items() if re.search(pattern, name))
+    tile = _TILE.search(name) if category == "matmul" else None
+    shape = "x".join(filter(None, tile.groups())) if tile else ""
+    return KernelName(short, category, next(units, ""), shape)
 
 
 def shorts(names: Iterable[str]) -> list[str]:
@@ -120,7 +144,7 @@ _HOW = {
 }
 
 
-def _elementwise(match: re.Match, function: Function) -> KernelName:
+def _elementwise(match: re.Match, function: Function) -> str:
     base, arguments = function
     functors = [a for a in arguments if a and not re.fullmatch(r"-?\d+", a) and not data_type_of(a)]
     words, data_type = _operation(functors[0]) if functors else ("elementwise", "")
@@ -131,11 +155,10 @@ def _elementwise(match: re.Match, function: Function) -> KernelName:
         how += ", cast"
     if words == "copy" and how.endswith("cast"):
         words = "copy to"
-    element = data_type or (words.split()[1] if words.startswith("copy ") else "")
-    return KernelName(f"{words} {data_type} ({how})", element)
+    return f"{words} {data_type} ({how})"
 
 
-def _reduction(match: re.Match, function: Function) -> KernelName:
+def _reduction(match: re.Match, function: Function) -> str:
     operation = next((a for a in function.arguments if not a.isdigit()), "")
     inner = parts_of(operation)
     data_type = data_type_of(inner.at(0))
@@ -145,10 +168,10 @@ def _reduction(match: re.Match, function: Function) -> KernelName:
     words = re.sub("^(max|min) nan$", r"\1", words_of(wrapped.base))
     result = data_type_of(inner.at(3)) if inner.at(3) else data_type
     types = data_type if result in (data_type, "") else f"{data_type} → {result}"
-    return KernelName(f"{words} {types} (reduce {'x'.join(function.numbers)})", data_type)
+    return f"{words} {types} (reduce {'x'.join(function.numbers)})"
 
 
-def _scatter_gather(match: re.Match, function: Function) -> KernelName:
+def _scatter_gather(match: re.Match, function: Function) -> str:
     name = match.string
     inner = re.search(r"_internal_kernel(<[^()]*?>)::operator\(\)<(?:[\w:]*::)?(\w+)>", name)
     if not inner:
@@ -157,98 +180,87 @@ def _scatter_gather(match: re.Match, function: Function) -> KernelName:
     verb = "scatter" if scatters == "1" else "gather"
     if inner[2] != "TensorAssign":
         verb += " " + words_of(inner[2].removeprefix("Reduce"))
-    data_type = data_type_of(data_type)
-    return KernelName(f"{verb} {data_type}", data_type)
+    return f"{verb} {data_type_of(data_type)}"
 
 
-def _multi_tensor(match: re.Match, function: Function) -> KernelName:
+def _multi_tensor(match: re.Match, function: Function) -> str:
     functor = parts_of(function.at(1))
     applied = function.at(2)
     data_type = next(iter(functor.types), "")
     if functor.base.startswith("FusedAdam"):  # <type, lists, ADAM_MODE, amsgrad>
         operation = "w" if functor.at(2) == "1" else ""
         variant = " amsgrad" if functor.at(3) == "1" else ""
-        return KernelName(f"fused adam{operation} {data_type}{variant} (multi tensor)", data_type)
+        return f"fused adam{operation} {data_type}{variant} (multi tensor)"
     operation = "" if data_type_of(applied) else words_of(parts_of(applied).base)
     lists = re.search(r"Metadata<(\d+)", match.string)
     how = f"multi tensor {lists[1]}" if lists else "multi tensor"
-    shown = [words_of(functor.base), operation, data_type, *functor.numbers, f"({how})"]
-    return KernelName(" ".join(shown), data_type)
+    return " ".join([words_of(functor.base), operation, data_type, *functor.numbers, f"({how})"])
 
 
 # ---- everything else
 
 
-def _flash(match: re.Match, function: Function) -> KernelName:
+def _flash(match: re.Match, function: Function) -> str:
     traits = parts_of(function.at(0))
-    data_type = next((each for each in traits.types if each in DATA_TYPES), "")
+    data_type = next(iter(traits.types), "")
     numbers = traits.numbers
     shape = f"d{numbers[0]} {numbers[1]}x{numbers[2]}" if len(numbers) > 2 else ""
     causal = "causal" if function.at(2) == "1" else ""
     words = words_of(function.base).replace(" loop seqk parallel", "")
-    return KernelName(f"{words} {data_type} {shape} {causal}", data_type, "tensor core")
+    return f"{words} {data_type} {shape} {causal}"
 
 
-_ELEMENT = re.compile(r"bfloat16_t|half_t|float_e4m3_t|(?<=_)(bf16|f16|f32|e4m3)(?=_)")
+def _flash_of_hopper(match: re.Match, function: Function) -> str:
+    """Of FlashAttention 3, whose tiles and masks are types: the function, and digits for them."""
+    element = re.search("bfloat16_t|half_t|float_e4m3_t", match.string)
+    data_type = TYPES[element[0]] if element else ""
+    return f"{words_of(match[1])} {data_type} {digits(match.string)}"
 
 
-def _attention(match: re.Match, function: Function) -> KernelName:
-    """Of FlashAttention 3 the function, of PyTorch's and cuDNN's own the whole name."""
-    found = _ELEMENT.search(match.string)
-    data_type = TYPES[found[0]] if found else ""
-    unit = "" if data_type == "fp32" or "sm50" in match[0] else "tensor core"
-    if function.arguments:
-        return KernelName(
-            f"{words_of(match[1])} {data_type} {digits(match.string)}", data_type, unit
-        )
-    text = re.sub("_generated_fort_native|_kernel0_0$", "", match[0])
-    return KernelName(text.replace("_", " "), data_type, unit)
+def _spaced(match: re.Match, function: Function) -> str:
+    """Of attention of PyTorch's and cuDNN's own, and old products, the whole name."""
+    return re.sub("_generated_fort_native|_kernel0_0$", "", match[0]).replace("_", " ")
 
 
-def _softmax(match: re.Match, function: Function) -> KernelName:
+def _softmax(match: re.Match, function: Function) -> str:
     base = function.base
-    types = list(dict.fromkeys(function.types))
     # softmax_warp_*<input, output, sum, log2 of the length, is_log_softmax, is_masked>
     log = "LogSoftMax" in match.string or (
         base.startswith("softmax_warp") and function.at(4) == "1"
     )
     words = ("log " if log else "") + words_of(base)
-    return KernelName(" ".join([words, *types, *function.numbers[:1]]), "".join(types[:1]))
+    return " ".join([words, *dict.fromkeys(function.types), *function.numbers[:1]])
 
 
-def _nccl(match: re.Match, function: Function) -> KernelName:
+def _nccl(match: re.Match, function: Function) -> str:
     parts = [TYPES.get(part, part) for part in match[1].split("_")]
-    data_type = next((part for part in parts if part in DATA_TYPES), "")
-    return KernelName("nccl " + " ".join(map(words_of, parts)), data_type)
+    return "nccl " + " ".join(map(words_of, parts))
 
 
-def _memory(match: re.Match, function: Function) -> KernelName:
-    return KernelName(match[1].lower())
+def _memory(match: re.Match, function: Function) -> str:
+    return match[1].lower()
 
 
-def _as_is(match: re.Match, function: Function) -> KernelName:
-    return KernelName(match.string)
+def _as_is(match: re.Match, function: Function) -> str:
+    return match.string
 
 
-def _mangled(match: re.Match, function: Function) -> KernelName:
+def _mangled(match: re.Match, function: Function) -> str:
     """The function of a mangled name, and digits for the rest."""
     name = unmangled(match.string)[0].rpartition("::")[2]
-    return KernelName(f"{words_of(name)[: LONGEST - 6]} {digits(match.string)}")
+    return f"{words_of(name)[: LONGEST - 6]} {digits(match.string)}"
 
 
 _NAMELESS = ("kernel", "Kernel", "Kernel2", "device_kernel", "globalKernel")
 
 
-def _plain(match: re.Match, function: Function) -> KernelName:
+def _plain(match: re.Match, function: Function) -> str:
     """Any other C++ name: the function in words, its data types and numbers in brackets."""
     base, arguments = function
-    types = function.types
     values = [
         data_type_of(a) or (a if re.fullmatch(r"-?\d+", a) else words_of(parts_of(a).base))
         for a in arguments
     ]
-    others = [each for each in types if each in DATA_TYPES and each != "fp32"]
-    data_type = (others or [each for each in types if each == "fp32"] or [""])[0]
     words = words_of(base)
     if base in _NAMELESS:  # internal::gemvx::kernel<...>: the namespaces say what it is
         spaces = re.split(r"[^\w:]", match.string, maxsplit=1)[0].split("::")[:-1]
@@ -256,37 +268,33 @@ def _plain(match: re.Match, function: Function) -> KernelName:
         words = " ".join(map(words_of, said))
     words += f" ({', '.join(values)})" if values else ""
     hidden = any("<" in argument and not data_type_of(argument) for argument in arguments)
-    words += " " + digits("".join(arguments)) if hidden else ""
-    return KernelName(words, data_type, product_names.product_unit(base))
+    return words + (" " + digits("".join(arguments)) if hidden else "")
 
 
 # A reader takes what a pattern found in a name, and the function that begins there.
-_Reader = Callable[[re.Match, Function], KernelName]
+_Reader = Callable[[re.Match, Function], str]
 
 _READERS: tuple[tuple[str, _Reader], ...] = (
     # Names written for people: Triton's, ATen's operators.
-    (r"^(triton_|aten::|cpp_fused|mkldnn|mkl::|autograd::)", _as_is),
+    (r"^(triton_|aten::|cpp_fused|mkldnn|mkl::|autograd::|Mem(cpy|set) )", _as_is),
     (r"^\[CUDA (mem\w+(?: [\w-]+)?)\]$", _memory),
-    (r"^Mem(cpy|set) ", _as_is),
     (r"nccl(?:Dev)?Kernel_(\w+)", _nccl),
     (
-        r"nvjet_(?:sm(?P<arch>\d+)_)?(?P<letters>[a-z]+)_(?:mma_)?(?P<shape>\d+x\d+)"
-        r"(?:x(?P<k>\d+))?_(?P<depth>\d+(?:x\d+)?)(?P<rest>\w*)",
+        # architecture, letters of types, shape, and depth; what follows
+        r"nvjet_(?:sm(\d+)_)?([a-z]+)_(?:mma_)?(\d+x\d+)(?:x(\d+))?_(\d+(?:x\d+)?)(\w*)",
         product_names.nvjet,
     ),
     (
-        r"sm(?P<arch>\d+)_xmma_(?P<kind>\w{0,30}?gemm\w{0,30}?)_"
-        r"(?P<types>[a-z]{1,8}\d[a-z0-9_]{0,40}?)_(?P<layout>[nt]{2})_[nt]_"
-        r"tilesize(?P<tile>\d+x\d+x\d+)(?P<rest>\w*)",
+        # architecture, kind, types, layout, shape, depth; what follows
+        r"sm(\d+)_xmma_(\w{0,30}?gemm\w{0,30}?)_([a-z]{1,8}\d[a-z0-9_]{0,40}?)_([nt]{2})_[nt]_"
+        r"tilesize(\d+x\d+)x(\d+)(\w*)",
         product_names.xmma,
     ),
-    (r"cutlass_(?P<arch>\d+)_(?P<text>\w*?gemm\w*?)(?=$|[^\w]|EEv)", product_names.cutlass),
-    (r"(maxwell|volta|turing|ampere|hopper|blackwell)_\w*gemm\w*", product_names.by_generation),
+    (r"cutlass_(\d+)_(\w*?gemm\w*?)(?=$|[^\w]|EEv)", product_names.cutlass),
+    (r"(maxwell|volta|turing|ampere|hopper|blackwell)_\w*gemm\w*", _spaced),
     (r"flash_(fwd|bwd)_\w+(?=<)", _flash),
-    (
-        r"(FlashAttn\w+)(?=<)|fmha_cutlass[FB]_\w+|cudnn_generated_fort_native_sdpa_\w+",
-        _attention,
-    ),
+    (r"(FlashAttn\w+)(?=<)", _flash_of_hopper),
+    (r"fmha_cutlass[FB]_\w+|cudnn_generated_fort_native_sdpa_\w+", _spaced),
     (r"(?<!\w)(?=\w*[sS]oft_?[mM]ax)\w++(?=<)", _softmax),
     (r"^_Z", _mangled),
     (r"multi_tensor_apply_kernel(?=<)", _multi_tensor),

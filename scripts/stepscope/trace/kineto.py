@@ -109,11 +109,6 @@ def _trace(content: dict, found: list[dict]) -> Trace:
         ranges=ranges,
         calls=calls,
         operations=operations,
-        devices={
-            int(each["id"]): str(each["name"])
-            for each in content.get("deviceProperties") or []
-            if isinstance(each, dict) and {"id", "name"} <= each.keys()
-        },
         device_is_host=on_host,
         operators=frozenset(are_operators.index[are_operators].tolist()),
         messages=_messages(working["args"].tolist()),
@@ -262,13 +257,9 @@ def _host_operations(
     inner = parent >= 0
     called = np.bincount(parent[inner], length[inner], len(own))
     calls_any = np.isin(np.arange(len(own)), parent)
-    of_name = (
-        pd.DataFrame({"alone": length - called, "whole": length})[calls_any]
-        .groupby(own["name"][calls_any])
-        .sum()
-    )
-    does_most = of_name["alone"] >= _OWN_WORK * of_name["whole"]
-    works = ~calls_any | own["name"].isin(of_name.index[does_most]).to_numpy()
+    times = pd.DataFrame({"alone": length - called, "whole": length})
+    of_name = times.groupby([own["name"], calls_any]).transform("sum")
+    works = ~calls_any | (of_name["alone"] >= _OWN_WORK * of_name["whole"]).to_numpy()
     hidden = climb(parent, parent, ~works) >= 0  # inside one that works
     chosen = own[works & ~hidden].sort_values("start", kind="stable")
     number = np.arange(len(chosen))

@@ -1,23 +1,11 @@
 """From Nsight Systems' own file to SQLite, by its own exporter. Standard library only:
 profile_step.py uses it too."""
 
-import contextlib
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from stepscope.trace import TraceError
-
-
-@contextlib.contextmanager
-def exported(report: Path) -> Iterator[Path]:
-    """The SQLite export of a .nsys-rep, in a folder of its own that is removed afterwards."""
-    with tempfile.TemporaryDirectory(prefix="stepscope-nsys-") as folder:
-        path = Path(folder) / "trace.sqlite"
-        export(report, path)
-        yield path
 
 
 def export(report: Path, path: Path) -> None:

@@ -10,9 +10,8 @@ import functools
 import itertools
 import json
 import os
-import re
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
@@ -33,7 +32,6 @@ CALLS = ("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER")
 OTHERS = {"library": ("CUBLAS_EVENTS", "CUDNN_EVENTS"), "system": ("OSRT_API",)}
 RANGES = "NVTX_EVENTS"
 DIAGNOSTICS = "DIAGNOSTIC_EVENT"
-GPUS = ("TARGET_INFO_CUDA_GPU", "TARGET_INFO_GPU")
 # What the names of tables begin with, even in an export of a capture in which nothing happened.
 KNOWN = ("CUPTI_ACTIVITY_KIND_", RANGES, "META_DATA_EXPORT", "TARGET_INFO_SESSION_START_TIME")
 
@@ -52,14 +50,7 @@ _UNNAMED = "(unnamed)"
 _MISSING = np.iinfo(np.int64).min
 _THREADS = 2**24  # a global thread id ends with the thread's 24 bits; the rest is the process
 _PID = _THREADS - 1  # of which the last 24 bits are the process id
-# ENUM_DIAGNOSTIC_SEVERITY_LEVEL, for exports that do not hold the table; "Info" and "Verbose" are
-# no warnings.
-_SEVERITIES = {
-    2: "Warning",
-    3: "Error",
-    4: "Fatal",
-}
-_WARNS = re.compile(r"warn|err|fatal", re.IGNORECASE)
+_WARNS = (2, 3, 4)  # ENUM_DIAGNOSTIC_SEVERITY_LEVEL: warning, error, fatal
 _MOST_DIAGNOSTICS = 20
 # Columns of the export → of events.py.
 _OURS = {
@@ -69,11 +60,12 @@ _OURS = {
     "streamId": "stream",
     "correlationId": "correlation",
 }
-# ENUM_CUDA_MEMCPY_OPER, for exports that do not hold the table.
+# ENUM_CUDA_MEMCPY_OPER, without those of arrays and unified memory.
 _COPY_KINDS = {
     1: "Host-to-Device",
     2: "Device-to-Host",
     8: "Device-to-Device",
+    9: "Host-to-Host",
     10: "Peer-to-Peer",
 }
 _Codes = Callable[[pd.Series], np.ndarray]  # from numbers of the export to codes of names
@@ -171,11 +163,10 @@ def _trace(database: _Database) -> Trace:
         ranges=ranges,
         calls=calls,
         operations=operations,
-        devices=dict(gpu for table in GPUS for gpu in database.texts(table, "id", "name")),
         others=others,
     )
     trace.diagnostics = _diagnostics(database, trace)
-    trace.ranges = ranges.assign(end=ranges["end"].mask(ranges["cut"], trace.end))
+    trace.ranges = ranges.assign(end=ranges["end"].mask(ranges["cut"], trace.extent[1]))
     return trace
 
 
@@ -293,8 +284,7 @@ def _operations(
         "gridY": 0,
         "gridZ": 0,
     }
-    copies = _COPY_KINDS | dict(database.texts("ENUM_CUDA_MEMCPY_OPER", "id", "label"))
-    copied = _coded(names, lambda kind: f"[CUDA memcpy {copies.get(kind, 'of unknown kind')}]")
+    copied = _coded(names, lambda kind: f"[CUDA memcpy {_COPY_KINDS.get(kind, 'of unknown kind')}]")
     kinds: list[tuple[str, int, str, _Codes]] = [
         (KERNELS, events.KERNEL, "demangledName", strings),
         (COPIES, events.MEMORY, "copyKind", copied),
@@ -343,20 +333,15 @@ def _diagnostics(database: _Database, trace: Trace) -> tuple[str, ...]:
     """
     if not database.has(DIAGNOSTICS, "severity", "text"):
         return ()
-    levels = _SEVERITIES | dict(database.texts("ENUM_DIAGNOSTIC_SEVERITY_LEVEL", "id", "label"))
-    warning = [number for number, label in levels.items() if _WARNS.search(label)]
-    there = {number & _PID for each in trace.tables.values() for number in each["process"].unique()}
+    every = pd.concat([table["process"] for table in trace.tables.values()])
+    there = ", ".join(map(str, (every & _PID).unique()))
     owner = "globalPid" if database.has(DIAGNOSTICS, "globalPid") else "NULL"
     wanted = f"""
-        text <> '' AND severity IN ({_listed(warning)}) AND (
-            {owner} IS NULL OR {owner} <= 0 OR {owner} / {_THREADS} & {_PID} IN ({_listed(there)})
+        text <> '' AND severity IN {_WARNS} AND (
+            {owner} IS NULL OR {owner} <= 0 OR {owner} / {_THREADS} & {_PID} IN ({there})
         )"""
     warned = database.rows(f"SELECT text FROM {DIAGNOSTICS} WHERE {wanted}")
     return tuple(dict.fromkeys(_text(text) for (text,) in warned))[:_MOST_DIAGNOSTICS]
-
-
-def _listed(numbers: Iterable[int]) -> str:
-    return ", ".join(map(str, numbers))
 
 
 def _coded(names: Names, text: Callable[[int], str]) -> _Codes:

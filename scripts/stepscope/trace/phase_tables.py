@@ -118,7 +118,7 @@ def _described(found: Attribution, codes: np.ndarray) -> pd.DataFrame:
     full = found.named(codes)
     told = pd.DataFrame([kernel_names.describe(name) for name in full], index=codes)
     told = told.rename(columns={"short": "name", "unit": "arithmetic"}).assign(full_name=full)
-    first = ["name", "category", "tile", "data_type", "arithmetic", "full_name"]
+    first = ["name", "category", "tile", "arithmetic", "full_name"]
     return told.reindex(columns=first)
 
 

@@ -8,7 +8,6 @@ import pandas as pd
 from stepscope.trace import attention, backward_modules, kernel_names
 from stepscope.trace.attribution import Attribution
 from stepscope.trace.events import SECOND
-from stepscope.trace.kernel_categories import CATEGORIES
 from stepscope.trace.nesting import arrays, groups, inside_itself, launched_by, union
 
 MOST_CALLS = 50
@@ -72,7 +71,7 @@ def by_name(found: Attribution, kept: np.ndarray) -> pd.DataFrame:
     calls = of_name.size()
     pairs = table.groupby(["name", "parent"]).size()
     parent = pairs.groupby(level="name").idxmax().str[1].astype(int)
-    times = of_name[["host_time", "gpu_time", "matmul_time"]].sum()
+    times = of_name[["host_time", "gpu_time"]].sum()
     times = found.a_step(times.assign(host_exclusive=exclusive))
     each = of_name["gpu_time"].agg(gpu_min="min", gpu_max="max", gpu_std="std") / SECOND
     nothing = {"top_kernel": "", "top": 0, "top_calls": 0}
@@ -99,17 +98,15 @@ def range_times(found: Attribution) -> pd.DataFrame:
     """For each range: its start, the codes of its name and of its parent's (-1 without one), its
     time (ns) and kernels.
 
-    host_exclusive is without the ranges directly inside; matmul_time is that of the matrix products
-    alone. gpu_time, matmul_time and kernels: what its thread launched while it was open.
+    host_exclusive is without the ranges directly inside. gpu_time and kernels: what its thread
+    launched while it was open.
     """
     codes, parent, inner = found.codes, found.parent, found.parent >= 0
-    start, end = arrays(found.trace.ranges, "start", "end")
-    matmul_time = found.durations * (found.category == CATEGORIES.index("matmul"))
-    launched = np.zeros((3, len(codes)), dtype=np.int64)
-    threads = found.trace.ranges["thread"].to_numpy()
-    for own, at in launched_by(threads, found.launch_thread, found.in_time):
-        values = found.is_kernel, found.durations, matmul_time
-        launched[:, own] = _sums(found.launch_time, at, (start[own], end[own]), *values)
+    start, end, thread = arrays(found.trace.ranges, "start", "end", "thread")
+    launched = np.zeros((2, len(codes)), dtype=np.int64)
+    for own, at in launched_by(thread, found.launch_thread, found.in_time):
+        times = start[own], end[own]
+        launched[:, own] = _sums(found.launch_time, at, times, found.is_kernel, found.durations)
     inside = np.bincount(parent[inner], found.lengths[inner], len(codes)).astype(np.int64)
     return pd.DataFrame(
         {
@@ -121,7 +118,6 @@ def range_times(found: Attribution) -> pd.DataFrame:
             "host_exclusive": found.lengths - inside,
             "kernels": launched[0],
             "gpu_time": launched[1],
-            "matmul_time": launched[2],
         }
     )
 
@@ -151,22 +147,17 @@ def _sums(
 def top_kernels(found: Attribution, kept: np.ndarray) -> pd.DataFrame:
     """Of each name's code, in the kept ranges (a mask), the kernel of the most GPU time: its short
     name as `top_kernel`, its nanoseconds as `top` and launches as `top_calls`."""
-    here = np.flatnonzero((found.innermost >= 0) & found.is_kernel)
-    at = found.innermost[here]
-    kernel = found.trace.operations["name"].to_numpy()[here]
-    alike = pd.Series(found.durations[here]).groupby([at, kernel]).agg(ns="sum", calls="size")
     # A range within one of its own name counts once: the outermost is taken.
     counts = kept & ~inside_itself(found.parent, found.codes)
-    rows = alike.rename_axis(["at", "name"]).reset_index()
-    parts = []
-    while len(rows):
-        parts.append(rows.assign(code=found.codes[rows["at"]])[counts[rows["at"]]])
-        rows = rows.assign(at=found.parent[rows["at"]])
+    launched = {"at": found.innermost, "name": found.trace.operations["name"]}
+    rows = pd.DataFrame(launched | {"ns": found.durations, "calls": 1})[found.is_kernel]
+    parts: list[pd.DataFrame] = []
+    while len(rows) or not parts:  # from the innermost range outwards
         rows = rows[rows["at"] >= 0]
-    if not parts:
-        return pd.DataFrame(columns=["top_kernel", "top", "top_calls"])
-    of_name = pd.concat(parts).groupby(["code", "name"])
-    total = of_name[["ns", "calls"]].sum().reset_index("name")
+        own = rows.assign(code=found.codes[rows["at"]])[counts[rows["at"]]]
+        parts.append(own.groupby(["code", "name"])[["ns", "calls"]].sum())
+        rows = rows.assign(at=found.parent[rows["at"]])
+    total = pd.concat(parts).groupby(level=["code", "name"]).sum().reset_index("name")
     best = total.sort_values("ns", ascending=False, kind="stable")
     best = best[~best.index.duplicated()]
     short = kernel_names.shorts(found.named(best["name"]))

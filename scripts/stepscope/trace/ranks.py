@@ -27,7 +27,7 @@ _KERNEL = re.compile(
 _SAID = ["given", "got", "item", "ranks", "sequence"]
 
 
-SHOWN = ["process", "device", "device_name"]  # what is shown of a rank
+SHOWN = ["process", "device"]  # what is shown of a rank
 
 
 def with_ranks(found: Attribution) -> pd.DataFrame:
@@ -43,7 +43,6 @@ def with_ranks(found: Attribution) -> pd.DataFrame:
         place=place,
         rank=owner.map(trace.ranks) if is_told else place,
         process=owner.map(trace.process_name),
-        device_name=trace.operations["device"].map(trace.devices).astype("str").fillna(""),
         steps=owner.map(found.steps_of_process).fillna(found.steps),
         ns=found.durations,
         is_other=is_other,
@@ -221,7 +220,7 @@ def aligned(traces: list[Trace]) -> list[Trace]:
     every = pd.concat(parts, ignore_index=True)
     offsets = collectives.clock_offsets(every, collectives.instances(every))
     return [
-        moved(trace, round(offsets.get(rank, traces[0].start - trace.start)))
+        moved(trace, round(offsets.get(rank, traces[0].extent[0] - trace.extent[0])))
         for rank, trace in enumerate(traces)
     ]
 

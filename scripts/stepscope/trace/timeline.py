@@ -84,12 +84,11 @@ def _view(
     ranges = of(trace.ranges, "thread")
     ranges = ranges[ranges["nested"] & ~found.operator[ranges["name"]]]
     depth = _depths(found, ranges.index.to_numpy(), at)
-    ranges = ranges.assign(label=found.named(ranges["name"]), category="range")
+    lane = [f"ranges {level}" for level in depth]
+    ranges = ranges.assign(label=found.named(ranges["name"]), category="range", lane=lane)
     # Ranges are few and long, and what is shorter than a pixel would not be seen.
-    is_seen = ranges["end"] - ranges["start"] >= edges[1]
-    lanes = [
-        ranges[is_seen & (depth == level)].assign(lane=f"ranges {level}") for level in range(DEPTHS)
-    ]
+    is_seen = (ranges["end"] - ranges["start"] >= edges[1]) & (depth >= 0) & (depth < DEPTHS)
+    lanes = [ranges[is_seen].sort_values("lane", kind="stable")]
     if not trace.device_is_host:
         by_thread = of(trace.calls, "process").groupby("thread")
         own_first = sorted(by_thread, key=lambda pair: pair[0] != at["thread"])
@@ -132,26 +131,25 @@ def _depths(found: Attribution, own: np.ndarray, at: pd.Series) -> np.ndarray:
 def _by_pixel(own: pd.DataFrame, edges: np.ndarray) -> pd.DataFrame:
     """Rectangles by category, one a pixel; pixels beside each other that one category fills become
     one. edges: borders of the pixels, in nanoseconds from the view's start."""
-    pixel = edges[1]
-    cover = {
-        name: np.diff(covered(part["start"].to_numpy(), part["end"].to_numpy(), edges))
-        for name, part in own.groupby("category")
-    }
-    names = list(cover)
-    by_category = np.array(list(cover.values()))
-    share = np.minimum(by_category.sum(axis=0) / pixel, 1.0)
-    at = np.flatnonzero(share > 1e-3)
-    best = by_category[:, at].argmax(axis=0)
-    full = share[at] >= _FULL
-    is_next = (np.diff(at) == 1) & (np.diff(best) == 0) & full[1:] & full[:-1]
-    first = np.flatnonzero(np.append(True, ~is_next)[: len(at)])
-    last = np.append(first[1:], len(at))[: len(first)] - 1
-    width = np.where(full[last], 1, share[at[last]]) * pixel
-    return pd.DataFrame(
+    cover = pd.DataFrame(
         {
-            "start": edges[at[first]],
-            "end": edges[at[last]] + width,
-            "label": "",
-            "category": [names[each] for each in best[first]],
+            name: np.diff(covered(part["start"].to_numpy(), part["end"].to_numpy(), edges))
+            for name, part in own.groupby("category")
         }
+    )
+    share = (cover.sum(axis=1) / edges[1]).clip(upper=1)
+    is_full = share >= _FULL
+    table = pd.DataFrame(
+        {
+            "start": edges[:-1],
+            "end": edges[:-1] + share.mask(is_full, 1) * edges[1],
+            "label": "",
+            "category": cover.idxmax(axis=1),
+        }
+    )
+    alike = table["category"].where(is_full)
+    is_next = alike == alike.shift()
+    table, begins = table[share > 1e-3], (~is_next).cumsum()[share > 1e-3]
+    return table.groupby(begins).agg(
+        {"start": "first", "end": "last", "label": "first", "category": "first"}
     )

@@ -56,8 +56,7 @@ def cells_of(make_config):
 
 def forget():
     """What was read of files; a plan reads each once."""
-    for cached in (own_models._files, own_models._digest, own_models._packages_of):
-        cached.cache_clear()
+    own_models._made_of.cache_clear()
 
 
 @pytest.fixture

@@ -1,10 +1,16 @@
 """What in a source file changes its digest, and what does not, on any Python."""
 
+import ast
 import subprocess
 
 import pytest
 from common import SCRIPTS
-from stepscope.config.code_digest import Sources, source_digest
+from stepscope.config.code_digest import Sources, tree_digest
+
+
+def source_digest(source):
+    return tree_digest(ast.parse(source))
+
 
 CODE = """
 def scaled(x, factor=2):
@@ -97,7 +103,7 @@ SNIPPET_DIGEST = "e88c107e4ac752b6a4c903d2a2557d7bb696b0ceebb98a85fa6363f989b31c
 def test_another_python_gives_the_same_digests(version):
     program = (
         "import sys; sys.path.insert(0, sys.argv[1])\nfrom stepscope.config.code_digest import"
-        " *\nprint(source_digest(sys.stdin.read()), Sources().digest('time_step.py'),"
+        " *\nprint(tree_digest(ast.parse(sys.stdin.read())), Sources().digest('time_step.py'),"
         " Sources().digest('draw_figures.py'))"
     )
     command = [f"python{version}", "-I", "-B", "-c", program, str(SCRIPTS)]

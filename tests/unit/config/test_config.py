@@ -18,19 +18,10 @@ def on(device):
 @pytest.mark.parametrize(
     "over, words",
     [
-        (
-            {"batch": [8], "tokens": 64},
-            "an entry has batch, or tokens (batch × length); give one of them",
-        ),
-        ({}, "an entry has batch, or tokens (batch × length); give one of them"),
         ({"batch": [8], "width": 60}, "width 60 is no multiple of d_head 16; change one"),
         (
             {"batch": [8], "window": [5]},
             "window 5 needs a causal mask; add mask: [causal], or remove window",
-        ),
-        (
-            {"batch": [8], "key_value_heads": [2]},
-            "key_value_heads 2 needs a dimension of heads; add width (heads x d_head)",
         ),
         (
             {"batch": [8], "width": 64, "key_value_heads": [3]},
@@ -41,6 +32,19 @@ def on(device):
 def test_an_attention_grid_that_cannot_be_is_one_line(over, words, cells_of):
     said = one_line(ConfigError, cells_of, ATTENTION, ENTRY | over)
     assert said == f"config key attention.grid.cpu: {words}"
+
+
+@pytest.mark.parametrize(
+    "over, said",
+    [
+        ({"batch": [8], "tokens": 64}, "is valid under each of"),
+        ({}, "is not valid under any of the given schemas; Its axes; batch, or tokens (batch x"),
+        ({"batch": [8], "key_value_heads": [2]}, "'width' is a dependency of 'key_value_heads'"),
+    ],
+)
+def test_what_belongs_to_what_in_an_attention_grid(over, said, make_config):
+    told = one_line(ConfigError, make_config, attention={"grid": {"cpu": [ENTRY | over]}})
+    assert told.startswith("config key attention.grid.cpu.0: ") and said in told
 
 
 def test_two_entries_that_say_different_things_of_a_cell_are_refused(cells_of):

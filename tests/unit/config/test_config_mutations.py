@@ -27,7 +27,6 @@ def plan(config, results):
     config = validated(config, ROOT / "rules/config.schema.yaml")
     machines = hardware_of(config, results)
     registry = Registry(config, machines, STUDIES, results=results)
-    registry.check_results()
     for study in STUDIES:
         assert all(cell.json for cell in study.cells(config, Hardware("gpu", "cuda", 1)))
     return registry.plan

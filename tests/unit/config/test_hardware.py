@@ -1,18 +1,15 @@
 """The machines of a configuration, and what their jobs ask for."""
 
-import re
-
 import pytest
 from common import one_line, picked
 from stepscope.config import ConfigError
 from stepscope.config.hardware import (
-    asked_of_any,
     hardware_of,
     job_cpus,
     job_resources,
     limits,
-    measured_pattern,
 )
+from stepscope.machine.identity import MachineError
 from stepscope.machine.labels import Hardware
 
 pytestmark = pytest.mark.usefixtures("no_gpu")
@@ -61,28 +58,12 @@ def test_the_baseline_comes_first(make_config):
             ),
         ),
         (
-            {"hardware": {"a": {}, "b": {"expect": "EPYC"}}},
-            (
-                "hardware: a and b would both be the machine at hand; give one of them measure:"
-                " false, or say how"
-            ),
+            {"hardware": {"a": {}, "b": {"expect": "EPYC"}, "c": {"measure": False}}},
+            "hardware: a is the machine at hand, and a run measures nothing beside it, but a, b",
         ),
         (
             {"hardware": {"a": {}, "b": {"gpu_model": "b"}}},
-            (
-                "hardware: a is the machine at hand and b is measured by Slurm's jobs, but a run"
-                " does one of the two"
-            ),
-        ),
-        ({"hardware": {"a": {"python": "/x"}}}, "hardware.a.python: a is the"),
-        ({"threads": 5}, "threads: 5 is more than the processors of this machine; use at most 4"),
-        ({"hardware": {"a": {"threads": 5}}}, "hardware.a.threads: 5 is more "),
-        (
-            {"hardware": {"h100": {"expect": "H100"}}},
-            (
-                "hardware.h100: this machine is AMD EPYC 7B13, not the expected 'H100'; give the"
-                " entry measure: "
-            ),
+            "hardware: a is the machine at hand, and a run measures nothing beside it, but a, b",
         ),
         (
             {"hardware": {"node": {"slurm_partition": "cpu", "device": "cpu"}}},
@@ -108,19 +89,14 @@ def test_a_label_that_no_folder_can_have(label, make_config):
     assert found.startswith("config key hardware: ") and "is not a usable name" in found
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [
-        {"threads": 3},
-        {"threads": 4},
-        {"threads": 5, "device": "cpu", "gpu_model": "x"},
-        {"threads": 8, "device": "cpu", "slurm_partition": "cpu"},
-    ],
-)
-def test_threads_of_an_entry_are_more_than_the_processors_of_this_machine_only_elsewhere(
-    entry, make_config
-):
-    assert hardware_of(make_config(hardware={"a": entry}))[0].threads == entry["threads"]
+def test_another_machine_than_the_expected_is_one_line(make_config):
+    with pytest.raises(MachineError, match=r"^config key hardware\.h100: this machine is AMD EPYC"):
+        hardware_of(make_config(hardware={"h100": {"expect": "H100"}}))
+
+
+def test_an_interpreter_of_its_own_is_one_of_jobs(make_config):
+    (one,) = hardware_of(make_config(hardware={"a": {"python": "/x"}}))
+    assert (one.by_jobs, one.python, one.device) == (True, "/x", "cuda")
 
 
 def test_the_device_of_copied_results_is_that_of_their_records(make_config, tmp_path):
@@ -146,17 +122,13 @@ def test_the_last_limit_that_fits_holds():
 
 
 def test_what_a_job_asks_for(make_config):
-    asked = {"gpu_model": "h100", "slurm_account": "us", "exclusive": True, "slurm_extra": "--nice"}
-    one = Hardware("h100", "cuda", 1, here=False, asked=asked)
+    entry = {"gpu_model": "h100", "slurm_account": "us", "exclusive": True, "slurm_extra": "--nice"}
     config = make_config(
-        limits=[{"memory": 16, "cpus": 6}, {"size": ["2.7B"], "minutes": 40, "memory": 48}]
+        hardware={"h100": entry},
+        limits=[{"memory": 16, "cpus": 6}, {"size": ["2.7B"], "minutes": 40, "memory": 48}],
     )
-    found = {
-        key: value
-        for key, value in job_resources(one, config, "timing", "2.7B").items()
-        if value is not None
-    }
-    assert found == {
+    (one,) = hardware_of(config)
+    assert job_resources(one, config, "timing", "2.7B") == {
         "gpu": 1,
         "gpu_model": "h100",
         "slurm_account": "us",
@@ -181,16 +153,7 @@ def test_the_machine_at_hand_gives_a_gpu_cell_a_core_and_a_cpu_cell_all(make_con
     gpu, cpu = Hardware("gpu", "cuda", 1), Hardware("cpu", "cpu", 1)
     config = make_config()
     assert [job_cpus(one, config, "timing", "nano") for one in (gpu, cpu)] == [1, 4]
-    assert [job_resources(one, config, "timing", "nano")["gpu"] for one in (gpu, cpu)] == [1, 0]
-    found = job_resources(gpu, config, "timing", "nano")
-    assert found["runtime"] == found["minutes"] == config["timing"]["time_limit"]
-
-
-def test_a_wildcard_matches_labels_that_are_measured():
-    machines = [Hardware("a.b", "cuda", 1), Hardware("a", "cuda", 1, here=False, measured=False)]
-    path = re.compile(rf"results/(?P<hardware>{measured_pattern(machines)})/timing")
-    assert path.fullmatch("results/a.b/timing") and path.fullmatch("results/ab/timing")
-    assert not path.fullmatch("results/a/timing")
+    assert [job_resources(one, config, "timing", "nano")["gpu"] for one in (gpu, cpu)] == [1, None]
 
 
 @pytest.mark.parametrize(
@@ -199,25 +162,6 @@ def test_a_wildcard_matches_labels_that_are_measured():
 def test_a_wrong_entry_is_one_line(entry, make_config):
     with pytest.raises(ConfigError, match=r"^config key hardware\.x.*[^\n]*$"):
         make_config(hardware={"x": entry})
-
-
-def test_rules_name_the_resources_that_some_machine_asks_for():
-    """One that none asks for would hide what a profile's default-resources say of it."""
-    here = Hardware("a", "cuda", 1)
-    assert asked_of_any([here]) == ["gpu", "minutes", "runtime"]
-    jobs = [
-        Hardware("b", "cuda", 1, here=False, asked={"constraint": "x"}),
-        Hardware("c", "cuda", 1, here=False, asked={"gpu_model": "y", "exclusive": True}),
-    ]
-    assert asked_of_any([*jobs, here]) == [
-        "gpu",
-        "minutes",
-        "runtime",
-        "mem_mb",
-        "gpu_model",
-        "constraint",
-        "slurm_extra",
-    ]
 
 
 def test_a_cell_on_several_devices_asks_for_as_many_gpus(make_config):

@@ -51,9 +51,10 @@ def test_asides_leave_from_their_rung_at_the_sizes_that_they_name(make_config):
         places=[SMALL, {"size": "xl", "context": 64, "batch": 2}],
         rungs=[{"precision": "bf16"}, {"attention": "sdpa"}],
         asides=[
-            {"after": "sdpa", "compile": ["model"], "size": ["small"]},
-            {"after": "bf16", "checkpoint": [2, 1]},
-            {"after": "sdpa", "checkpoint": [2]},
+            {"after": "sdpa", "together": {"compile": "model"}, "size": ["small"]},
+            {"after": "bf16", "together": {"checkpoint": 2}},
+            {"after": "bf16", "together": {"checkpoint": 1}},
+            {"after": "sdpa", "together": {"checkpoint": 2}},
         ],
     )
     assert [cell.name for cell in found] == [
@@ -79,16 +80,12 @@ def test_asides_leave_from_their_rung_at_the_sizes_that_they_name(make_config):
             "ladder.places.cuda: there is no size 'huge'",
         ),
         (
-            {"asides": [{"after": "fp32", "size": ["huge"], "checkpoint": [1]}]},
-            "ladder.asides.cuda: there is no size 'huge'",
+            {"asides": [{"after": "fp32", "size": ["huge"], "together": {"checkpoint": 1}}]},
+            "ladder: small: asides: there is no size 'huge'",
         ),
         (
-            {"asides": [{"after": "fp32", "size": ["small"]}]},
-            "ladder.asides.cuda: the aside of fp32 varies nothing",
-        ),
-        (
-            {"asides": [{"after": "fp32", "checkpoint": [13]}], "places": [SMALL]},
-            "ladder.asides.cuda: size small: checkpoint 13 is more than the model's blocks (12)",
+            {"asides": [{"after": "fp32", "together": {"checkpoint": 13}}], "places": [SMALL]},
+            "ladder: small/ctx128: checkpoint 13 is more than the model's blocks (12)",
         ),
         (
             {
@@ -96,23 +93,23 @@ def test_asides_leave_from_their_rung_at_the_sizes_that_they_name(make_config):
                     {
                         **SMALL,
                         "rungs": [{"precision": "fp32"}],
-                        "asides": [{"after": "fp4", "checkpoint": [1]}],
+                        "asides": [{"after": "fp4", "together": {"checkpoint": 1}}],
                     }
                 ]
             },
-            "ladder.places.cuda: small: asides: there is no rung 'fp4'",
+            "ladder: small: asides: there is no rung 'fp4'",
         ),
         (
-            {"asides": [{"after": "fp4", "checkpoint": [1]}]},
+            {"asides": [{"after": "fp4", "together": {"checkpoint": 1}}]},
             "there is no rung 'fp4'; add it to the configuration, or choose from fp32, tf32,",
         ),
         (
             {"places": [SMALL | {"start": "fp4"}]},
-            "ladder.places.cuda: start: there is no rung 'fp4'; add it to the configuration",
+            "ladder: small: start: there is no rung 'fp4'; add it to the configuration",
         ),
         (
             {"rungs": [{"precision": "fp32"}, {"precision": "fp32"}]},
-            "ladder.rungs.cuda: fp32 is there twice",
+            "ladder: small: rungs: fp32 is there twice",
         ),
     ],
 )
@@ -128,7 +125,7 @@ def test_a_place_that_is_there_twice_is_one_cell(make_config):
 
 
 def test_a_place_that_starts_at_a_rung_has_those_from_it_on_and_no_asides(make_config):
-    asides = [{"after": "bf16", "checkpoint": [1]}]
+    asides = [{"after": "bf16", "together": {"checkpoint": 1}}]
     (cell,) = laid_out(make_config, places=[SMALL | {"batch": 2, "start": "fused"}], asides=asides)
     assert cell.name == "machine/ladder/small/ctx128/batch=2"
     assert [(rung["name"], rung.get("after")) for rung in cell.spec["variants"]] == [
@@ -149,7 +146,7 @@ def test_a_place_may_have_rungs_of_its_own(make_config):
     own = {"rungs": today, "asides": [aside]}
     places = [SMALL, {"size": "small", "context": 64, "batch": 2, **own}]
     first, second = laid_out(
-        make_config, places=places, asides=[{"after": "bf16", "compile": ["model"]}]
+        make_config, places=places, asides=[{"after": "bf16", "together": {"compile": "model"}}]
     )
     assert picked(first.spec["variants"], "name")[-2:] == ["fp8", "model"]
     tuned = {"precision": "bf16", "attention": "sdpa", "optimizer": "torch", "loss": "torch"}
@@ -180,7 +177,7 @@ def test_a_place_may_have_rungs_of_its_own(make_config):
     "own",
     [
         {"start": "bf16", "rungs": [{"precision": "bf16"}]},
-        {"asides": [{"after": "bf16", "checkpoint": [1]}]},
+        {"asides": [{"after": "bf16", "together": {"checkpoint": 1}}]},
     ],
 )
 def test_start_is_of_the_ladders_rungs_alone_and_asides_of_ones_own(device, own, make_config):

@@ -2,10 +2,10 @@
 
 import json
 import sys
-from pathlib import Path
 
 import pytest
-from stepscope.config.own_models import _files, packages_of
+from stepscope.config.code_digest import Sources
+from stepscope.config.own_models import _made_of, packages_of, with_files
 from stepscope.model import own
 
 
@@ -33,31 +33,34 @@ def test_files_are_those_that_are_imported_from_the_folder(write, tmp_path):
     write("import parts", "net/rotary.py")
     write("value = 2", "unrelated.py")
     write("value = 3", "net/unrelated.py")
-    names = [
+    names = {
         "deeper/__init__.py",
         "deeper/more.py",
         "mine.py",
         "net/__init__.py",
         "net/layers.py",
         "net/rotary.py",
-    ]
-    assert list(_files(reference)) == [tmp_path / name for name in [*names, "parts.py"]]
-    assert packages_of({"model": reference}) == ("python:absent",)
+        "parts.py",
+    }
+    files = Sources(tmp_path, package=None).modules("mine.py").values()
+    assert {*files} == {tmp_path / name for name in names}
+    assert packages_of({"model": reference}) == {"absent"}
 
 
-def test_files_are_named_as_the_reference_names_them(write, tmp_path, monkeypatch):
+def test_where_the_folder_stands_does_not_count(write, tmp_path, monkeypatch):
     write("from parts import value", "models/named.py")
     write("value = (", "models/parts.py")  # as the cell will say
+    write("from parts import value", "moved/named.py")
+    write("value = (  ", "moved/parts.py")
     monkeypatch.chdir(tmp_path)
-    assert list(_files("models/named.py:build")) == [
-        Path("models/named.py"),
-        Path("models/parts.py"),
-    ]
+    whole = f"{tmp_path}/models/named.py:build"
+    specs = [{"model": name} for name in ("models/named.py:build", whole, "moved/named.py:build")]
+    one, same, other = (with_files("", spec) for spec in specs)
+    assert one == same != other
 
 
 def test_an_architectures_configuration(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama"}))
-    assert list(_files(f"hf:{tmp_path}")) == [tmp_path / "config.json"]
-    assert list(_files("hf:llama")) == []
+    assert _made_of(f"hf:{tmp_path}")[0] != _made_of("hf:llama")[0] == ""
     with pytest.raises(own.ModelError, match="no/such-repository is not in Hugging Face's cache"):
-        _files("hf:no/such-repository")
+        _made_of("hf:no/such-repository")

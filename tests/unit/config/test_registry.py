@@ -74,11 +74,9 @@ def test_a_model_that_no_grid_has_is_idle(registry):
 
 def test_the_plan_says_what_to_expect(registry):
     plan = json.loads(registry(preset="smoke").plan)
-    assert plan["preset"] == "smoke"
-    assert plan["machines"] == {"machine": {"device": "cpu", "how": "here", "expect": None}}
+    assert plan["machines"] == {"machine": {"how": "here"}}
     entry = plan["studies"]["timing"]["cells"][0]
     assert entry["cell"] == NANO
-    assert entry["size"] == "nano"
     assert entry["spec"]["threads"] == 2
     assert entry["command"].startswith("python scripts/time_step.py --d-model 128 ")
 
@@ -154,8 +152,6 @@ def test_the_grids_are_expanded_for_each_machine_one_after_the_other(registry):
     found = registry(machines=[H100, *HERE], preset="smoke")
     names = [cell.name for cell in found.studies["ceilings"]]
     assert [name.partition("/")[0] for name in names] == ["h100"] * 3 + ["machine"] * 2
-    plan = json.loads(found.plan)
-    assert plan["machines"]["h100"] == {"device": "cuda", "how": "jobs", "expect": "H100"}
     assert found.machine_json(found.studies["timing"][0]) == "null"
 
 
@@ -165,10 +161,9 @@ def test_of_a_machine_that_nothing_is_measured_on_those_cells_count_that_are_the
     with pytest.raises(
         ConfigError, match=r"hardware\.old: nothing is measured, but results/old holds no cell"
     ):
-        elsewhere(OLD, H100).check_results()
+        elsewhere(OLD, H100)
     measured(tmp_path, "old/timing/small/ctx128/fp32", "2025")
     found = elsewhere(OLD, H100)
-    found.check_results()
     assert [name for name in found.names() if name.startswith("old/")] == [
         "old/timing/small/ctx128/fp32"
     ]

@@ -10,9 +10,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from snakemake_interface_logger_plugins.common import LogEvent
 from stepscope.config import run
-from stepscope.config.run import OneLineAJob, measuring, unusable
+from stepscope.config.run import measuring, unusable
 from stepscope.machine.locks import lock_run
 
 TAKE = "from stepscope.machine.locks import *; print(lock_run(Path(sys.argv[1])), flush=True)"
@@ -58,31 +57,6 @@ def test_the_lock_of_a_killed_run_is_free(start, tmp_path):
     holder.wait()
     assert lock_run(path) is None
     assert path.read_text() == str(os.getpid())
-
-
-def event(name, **fields):
-    return logging.makeLogRecord(
-        {"levelno": logging.INFO, "event": LogEvent[name.upper()], **fields}
-    )
-
-
-def test_a_finished_job_is_one_line_with_the_share_done(capsys):
-    shown = OneLineAJob()
-    said = [
-        event("job_info", jobid=3, rule_msg="Timing small", rule_name="time_step"),
-        event("shellcmd", msg="python"),
-        event("job_finished", job_id=3),
-        event("progress", done=3, total=60),
-        logging.makeLogRecord({"msg": "Select jobs to execute...", "levelno": logging.INFO}),
-    ]
-    assert [shown.filter(record) for record in said] == [False] * 5
-    assert capsys.readouterr().err == "  5%  Timing small\n"
-
-
-def test_errors_and_warnings_are_shown_as_they_are():
-    shown = OneLineAJob()
-    assert shown.filter(event("job_error", jobid=3))
-    assert shown.filter(logging.makeLogRecord({"msg": "disk full", "levelno": logging.WARNING}))
 
 
 def test_a_file_system_without_locks_is_noted_and_the_run_goes_on(tmp_path, monkeypatch, capsys):

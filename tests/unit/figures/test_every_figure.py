@@ -13,7 +13,7 @@ from stepscope.results.tables import Tables
 
 DRAW = OF_MACHINE | OF_ALL
 NEEDS = {  # tables without which a figure is not drawn; without others it is
-    "waterfall": {"series", "cells", "categories", "gaps"},
+    "waterfall": {"series", "cells", "categories"},
     "categories": {"categories", "cells"},
     "step_parts": {"series"},
     "time_by_context": {"series"},
@@ -29,12 +29,10 @@ NEEDS = {  # tables without which a figure is not drawn; without others it is
     "memory_growth": {"series"},
     "attention_time": {"series"},
     "attention_rates": {"series"},
-    "sums": {"sums"},
     "forced": {"forced"},
     "warmup": {"warmup"},
     "first_step": {"first_step", "cells"},
-    "ladder": {"series", "variants"},
-    "checkpoint": {"series", "variants"},
+    "ladder": {"series", "variants", "cells"},
     "ranks": {"ranks"},
     "curves": {"learning", "curves", "cells"},
     "machines": {"series", "cells"},
@@ -94,8 +92,8 @@ def test_machines_have_figures_of_their_own_and_those_without_rows_are_removed(t
 def test_the_program_says_what_it_drew_and_refuses_other_names(folder, tmp_path):
     program = SCRIPTS / "draw_figures.py"
     command = [sys.executable, program, "--tables", folder, "--out", tmp_path / "out", "--only"]
-    done = subprocess.run([*command, "sums"], capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, f"1 figures in {tmp_path / 'out'}: sums\n")
+    done = subprocess.run([*command, "timeline"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, f"1 figures in {tmp_path / 'out'}: timeline\n")
     wrong = subprocess.run([*command, "nothing"], capture_output=True, text=True)
     assert wrong.returncode == 2 and "invalid choice: 'nothing'" in wrong.stderr
 

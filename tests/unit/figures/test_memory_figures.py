@@ -65,13 +65,6 @@ def test_the_attention_cell_with_most_lengths_is_drawn_and_bf16_of_equal_ones(tm
     assert set(attention.subject_rows(tables, "time")["size"]) == {"d64"}
 
 
-def test_sums_stand_at_their_relative_error(tables):
-    panel = made.draw(formats.sums, tables).axes[0]
-    assert made.lines(panel)["fp32 += bf16"][0][0] == approx(9.765625e-4)
-    assert made.lines(panel)["bf16 += bf16"][0][0] == approx(0.6)
-    assert "10.00977" in made.texts(panel)
-
-
 def test_an_error_of_nothing_is_drawn_at_the_least(tables):
     panel = made.panels(made.draw(formats.forced, tables))["dropout"]
     assert made.lines(panel)["fp16"] == [(0, 1e-3), (1, 1e-9)]
@@ -86,9 +79,9 @@ def test_warm_up_is_told_in_steady_steps(tables):
 
 def test_the_first_step_stands_above_a_later_one(tables):
     panel = made.draw(start.first_step, tables).axes[0]
-    assert [width for _, width in made.bars(panel, -0.18)] == [1000, 500]
-    assert [width for _, width in made.bars(panel, 0.2)] == [300]
-    assert "1,500 ms" in made.texts(panel)
+    assert [width for _, width in made.bars(panel, 0)] == [1000, 500]
+    assert [width for _, width in made.bars(panel, 1)] == [300]
+    assert "1,500" in made.texts(panel)
 
 
 def test_labels_move_apart_as_little_as_they_can():
@@ -102,7 +95,7 @@ def test_labels_move_apart_as_little_as_they_can():
 @pytest.mark.parametrize(
     "low, high, ticks",
     [
-        (1, 2, [1, 1.1, 1.2, 1.5, 2]),
+        (1, 2, [1, 1.5, 2]),
         (0.8, 7, [1, 1.5, 2, 3, 5, 7]),
         (3, 900, [5, 10, 20, 50, 100, 200, 500]),
         (1e-2, 1e6, [1e-2, 1, 1e2, 1e4, 1e6]),

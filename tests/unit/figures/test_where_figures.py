@@ -1,5 +1,7 @@
 """Where the time goes: kinds of kernels, the waterfall, the timeline, the ladder."""
 
+import math
+
 import made
 import pandas as pd
 from pytest import approx
@@ -16,36 +18,34 @@ def test_panels_of_kinds_have_one_scale(tables):
 
 
 def test_a_steps_parts_are_its_kernels_and_what_the_clock_exceeds_it_without_the_host(tables):
-    clock = tables.row("series", study="ladder", variant="bf16", phase="step", quantity="time")
-    cell = made.PLAIN["cell"]
-    found = where.profiled(tables, cell, clock)
-    kernels = {"products": 0.4, "attention": 0.0, "casts": 0.2, "other": 0.3, "optimizer": 0.1}
-    assert found.time == 2.0 and found.parts == approx(kernels | {"idle": 1.0})
+    run = tables.row("series", study="ladder", variant="bf16", phase="step", quantity="time")
+    run |= {"profile": made.PLAIN["cell"]}
+    kernels = {"matmul": 0.4, "fused attention": 0.0, "copy/cast": 0.2, "elementwise": 0.3}
+    assert dict(where.parts(tables, run)) == approx(kernels | {"optimizer": 0.1, "idle": 1.0})
     # Not by the profiler's clock: its kernels take 1.0 s of a step that has 1.0 s without the host.
-    assert where.profiled(tables, cell, clock | {"median": 1.2}).parts["idle"] == approx(0.2)
-    assert where.profiled(tables, cell, clock | {"median": 0.8}).parts["idle"] == 0
-    assert where.profiled(tables, cell, clock | {"variant": "tf32"}).parts["idle"] == 0  # unknown
-    assert where.profiled(tables, "nowhere", clock) is None
+    assert where.parts(tables, run | {"median": 1.2})["idle"] == approx(0.2)
+    assert where.parts(tables, run | {"median": 0.8})["idle"] == 0
+    assert where.parts(tables, run | {"variant": "tf32"})["idle"] == 0  # unknown
 
 
 def test_bounds_are_flop_and_bytes_over_the_best_rates(tables):
     found = where.bounds(tables, LARGE, "bf16")
-    assert found["products"] == approx(1e13 / 2.5e14)
+    assert found["matmul"] == approx(1e13 / 2.5e14)
     assert found["optimizer"] == approx(1e9 * (16 + 12) / 2e12)
-    assert "products" not in where.bounds(tables, LARGE, "fp32")
+    assert math.isnan(where.bounds(tables, LARGE, "fp32")["matmul"])
     assert where.bounds(tables, LARGE | {"size": "unknown"}, "fp32") == {}
 
 
 def test_a_model_of_ones_own_may_have_a_vocabulary(tmp_path):
     models = [row | {"vocab_size": 32_000} for row in made.everything()["models"]]
     found = where.bounds(made.tables(tmp_path, models=models), LARGE, "bf16")
-    assert found["products"] == approx(1e13 / 2.5e14)
+    assert found["matmul"] == approx(1e13 / 2.5e14)
 
 
 def test_the_waterfall_leads_from_the_plain_step_to_the_fastest_rung(tables):
-    found = where.waterfall_of(tables)
-    assert [step.cell for step in found.steps] == [made.PLAIN["cell"], made.TOP["cell"]]
-    assert [step.time for step in found.steps] == [2.0, 1.6]
+    runs = where.led(tables)
+    assert list(runs["profile"]) == [made.PLAIN["cell"], made.TOP["cell"]]
+    assert list(runs["median"]) == [2.0, 1.6]
     panel = made.draw(where.waterfall, tables).axes[0]
     # ms: products, casts, other, optimizer, idle; without attention there is no row
     lefts = [0, 400, 600, 900, 1000]
@@ -54,22 +54,27 @@ def test_the_waterfall_leads_from_the_plain_step_to_the_fastest_rung(tables):
         widths = [(approx(start), approx(width)) for width in (before, after)]
         assert made.bars(panel, at) == widths, at
     assert [width for _, width in made.bars(panel, 6)] == approx([200, 100, 150, 50, 1100])
-    assert made.lines(panel)["bound products"][0][0] == approx(40)
-    assert made.lines(panel)["bound optimizer"][0][0] == approx(900 + 14)
+    bounds = {
+        each.get_label(): each.get_segments()[0][0]
+        for each in panel.collections
+        if each.get_label().startswith("bound")
+    }
+    assert bounds["bound matmul"][0] == approx(40)
+    assert bounds["bound optimizer"][0] == approx(900 + 14)
     assert "2,000 ms" in made.texts(panel) and "400 → 200 (bound 40)" in made.texts(panel)
 
 
 def test_without_the_profile_of_the_top_the_waterfall_has_one_end(tmp_path):
     cells = [row for row in made.everything()["cells"] if row != made.TOP]
     tables = made.tables(tmp_path, cells=cells)
-    assert len(where.waterfall_of(tables).steps) == 1
+    assert len(where.led(tables)) == 1
     assert "all changes" not in made.texts(made.draw(where.waterfall, tables))
 
 
 def test_a_place_that_is_profiled_but_no_ladder_is_second_choice(tmp_path):
     series = [row for row in made.everything()["series"] if row["study"] != "ladder"]
-    found = where.waterfall_of(made.tables(tmp_path, series=series))
-    assert [step.time for step in found.steps] == [made.step_time("large", 512, "bf16")]
+    runs = where.led(made.tables(tmp_path, series=series))
+    assert list(runs["median"]) == [made.step_time("large", 512, "bf16")]
 
 
 def test_kinds_of_kernels_of_each_pass(tables):
@@ -95,12 +100,10 @@ def test_a_strangers_trace_is_drawn_with_its_own_views():
     assert timeline.of_recording(frame[:0], "") is None
 
 
-def test_rungs_know_the_one_before_and_what_is_an_aside(tables):
+def test_rungs_know_the_one_before_and_asides_are_none(tables):
     rows = ladder.rungs(tables).set_index("variant")
-    assert rows["after"].to_dict() == {name: after for name, (_, after, *_) in made.RUNGS.items()}
-    assert set(rows.index[rows["is_aside"]]) == {"checkpoint=1", "checkpoint=2"}
+    assert rows["after"].to_dict() == {"fp32": "", "bf16": "fp32", "sdpa": "bf16"}
     assert rows.loc["sdpa", "ratio"] == approx(1.25)
-    assert rows.loc["checkpoint=1", "verdict"] == "slower"
 
 
 def test_a_ladders_bars_are_split_as_the_phases_and_a_long_first_one_is_cut(tables):
@@ -133,16 +136,9 @@ def test_a_rung_out_of_memory_keeps_its_place(tmp_path):
     assert made.bars(panel, 2) == [] and "out of memory" in made.texts(panel)
 
 
-def test_checkpoints_stand_beside_the_rung_that_they_vary(tables):
-    time, memory = made.draw(ladder.checkpoint, tables).axes
-    assert made.rows_named(time) == ["bf16", "checkpoint every 1", "checkpoint every 2"]
-    assert [made.bars(time, at)[0][1] for at in range(3)] == approx([2000, 2400, 2300])
-    assert [made.bars(memory, at)[0][1] for at in range(3)] == approx([30, 10, 12])
-
-
 def test_a_parts_mark_stands_at_its_operations_a_byte_and_its_rate(tables):
-    plain, top = made.draw(roofline.roofline, tables).axes
-    marks = {line.get_label(): line.get_xydata()[0].tolist() for line in plain.lines}
+    (panel,) = made.draw(roofline.roofline, tables).axes
+    marks = {line.get_label(): line.get_xydata()[0].tolist() for line in panel.lines}
     del marks["roof"]
     # TFLOP/s over FLOP a byte; ranges of one kind are one mark.
     assert marks == {
@@ -151,10 +147,9 @@ def test_a_parts_mark_stands_at_its_operations_a_byte_and_its_rate(tables):
         "RoPE": approx([0.2, 0.2]),
         "optimizer": approx([0.1, 0.1]),
     }
-    areas = {line.get_label(): line.get_markersize() ** 2 for line in plain.lines}
+    areas = {line.get_label(): line.get_markersize() ** 2 for line in panel.lines}
     assert areas["FFN"] == approx(areas["softmax"]) == approx(2 * areas["optimizer"])
-    assert [line.get_label() for line in top.lines] == ["optimizer", "roof"]
-    (roof,) = (line.get_xydata() for line in plain.lines if line.get_label() == "roof")
+    (roof,) = (line.get_xydata() for line in panel.lines if line.get_label() == "roof")
     # A copy of 2 TB/s up to the rate of a product.
     assert roof[0, 1] == approx(roof[0, 0] * 2)
     assert roof[1, 1] == approx(roof[1, 0] * 2) == roof[2, 1]

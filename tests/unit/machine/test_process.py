@@ -171,34 +171,35 @@ except Exception as error:
 """
 
 
-SHOWN = """
+LOGGED = """
 import os, sys
 from stepscope.machine import process
-code = process.run_shown([sys.executable, "-c", sys.argv[1]], os.environ)
-print(code)
+print(process.run_logged([sys.executable, "-c", sys.argv[1]], os.environ))
 """
 
 
-def test_of_much_output_the_beginning_and_the_end_are_shown(run_python):
+def test_of_a_long_log_the_beginning_and_the_end_are_kept(run_python, tmp_path):
     program = "import sys; print('first'); print('x' * 10**7); sys.exit('last')"
-    code, out, _ = run_python(SHOWN, program)
-    assert code == 0
-    assert out.startswith("first\n") and out.endswith("xx\nlast\n1\n")
-    assert "bytes are left out here" in out
-    assert len(out) < process.MOST_SHOWN + process.LAST_SHOWN + 100
+    log = tmp_path / "measure.log"
+    with log.open("wb") as file:
+        assert run_python(LOGGED, program, stdout=file, stderr=file)[0] == 0
+    said = log.read_text()
+    assert said.startswith("first\n") and said.endswith("xx\nlast\n1\n")
+    left_out = len("first\n\nlast\n") + 10**7 - process.MOST_SHOWN - process.LAST_SHOWN
+    assert said.count(f"\n[{left_out} bytes are left out here]\n") == 1
+    assert len(said) < process.MOST_SHOWN + process.LAST_SHOWN + 100
 
 
-def test_output_is_not_waited_for_that_a_left_behind_process_may_still_write(run_python):
+def test_what_a_program_leaves_behind_ends_with_it(run_python):
     program = (
         "import os, signal\n"
-        "print('said', flush=True)\n"
         "left = os.fork()\n"
         "if left: print(left, flush=True), os._exit(3)\n"
-        "os.setsid(), signal.pause()\n"
+        "os.setsid(), os.close(1), os.close(2), signal.pause()\n"
     )
-    code, out, _ = run_python(SHOWN, program)
-    said, left, ended = out.split()
-    assert (code, said, ended) == (0, "said", "3")
+    code, out, _ = run_python(LOGGED, program)
+    left, ended = out.split()
+    assert (code, ended) == (0, "3")
     with pytest.raises(ProcessLookupError):
         os.kill(int(left), 0)
 

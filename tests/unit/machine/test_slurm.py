@@ -33,9 +33,9 @@ def by_jobs(label, **asked):
     return Hardware(label, "cuda", 1, here=False, asked=asked)
 
 
-def plugin(status_command="squeue"):
+def plugin():
     """What Snakemake's plugin was told."""
-    return SimpleNamespace(status_command=status_command, init_seconds_before_status_checks=20)
+    return SimpleNamespace(status_command="squeue")
 
 
 def test_only_our_jobs_of_this_folder_are_left_over(programs, tmp_path):
@@ -56,42 +56,15 @@ def test_nothing_is_left_over_where_nothing_is_listed(programs, tmp_path, answer
     assert slurm.left_over(tmp_path) is None
 
 
-def test_a_partition_is_right_if_each_of_its_names_is_known(programs):
-    programs(sinfo="gpu\nGPU-long\n")
+def test_each_name_of_a_partition_is_known_in_any_case():
     known = by_jobs("a", slurm_partition="gpu,gpu-long")
-    assert slurm.wrong_partition([known, by_jobs("b", qos="x")]) is None
-    said = slurm.wrong_partition([known, by_jobs("b", slurm_partition="gpu,cpu")])
+    names = ["gpu", "GPU-long"]
+    assert slurm.unknown([known, by_jobs("b", qos="x")], "slurm_partition", names) is None
+    asking = [known, by_jobs("b", slurm_partition="gpu,cpu")]
     key = "config key hardware.b.slurm_partition"
-    assert said == f"{key}: there is no partition 'cpu'; choose from GPU-long, gpu"
-    # machines that are not measured are not asked for
-    used = replace(by_jobs("old", slurm_partition="gone"), measured=False)
-    assert slurm.wrong_partition([used]) is None
-
-
-def test_types_of_gpu_are_those_that_nodes_have(programs):
-    asking = [by_jobs("t4", gpu_model="t4")]
-    programs(sinfo="(null)\ngpu:a100:4(S:0-1),shard:8\ngpu:h100:8\n")
-    assert slurm.wrong_gpu_model([by_jobs("a", gpu_model="a100")]) is None
-    key = "config key hardware.t4.gpu_model"
-    said = f"{key}: there is no type of GPU 't4'; choose from a100, h100"
-    assert slurm.wrong_gpu_model(asking) == said
-    programs(sinfo="gpu:4\n")
-    assert slurm.wrong_gpu_model(asking) is None
-
-
-def test_accounts_are_asked_of_sacctmgr_and_else_of_sshare(programs, monkeypatch):
-    monkeypatch.setattr("getpass.getuser", lambda: "ada")
-    asking = [by_jobs("a", slurm_account="Physics")]
-    programs(sacctmgr="   physics\n", sshare=1)
-    assert slurm.wrong_account(asking) is None
-    programs(sacctmgr=1, sshare="chemistry\nmaths\n")
-    key = "hardware.a.slurm_account"
-    said = f"config key {key}: there is no account of ada 'Physics'; choose from chemistry, maths"
-    assert slurm.wrong_account(asking) == said
-    programs(sshare=1)
-    said = f"{key}: neither sacctmgr nor sshare names accounts of ada"
-    assert said in slurm.wrong_account(asking)
-    assert slurm.wrong_account([by_jobs("a")]) is None
+    said = slurm.unknown(asking, "slurm_partition", names)
+    assert said == f"{key}: Slurm has no 'cpu'; choose from GPU-long, gpu"
+    assert slurm.unknown(asking, "slurm_partition", []) is None
 
 
 def test_a_run_that_cannot_submit_is_refused_at_once(programs, tmp_path):
@@ -100,8 +73,18 @@ def test_a_run_that_cannot_submit_is_refused_at_once(programs, tmp_path):
     assert "hardware.a: its cells are measured by Slurm's jobs" in said
     said = slurm.complaint(asking, tmp_path, plugin())
     assert said.startswith("Slurm does not answer here")
-    programs(sinfo="")
-    assert slurm.complaint(asking, tmp_path, plugin()) is None
+    for listed, wrong in (
+        ("gpu gpu:4\n", None),  # of no type
+        ("cpu (null)\ngpu gpu:a100:4(S:0-1),shard:8\n", None),
+        ("gpu gpu:h100:8\ngpu gpu:t4:1\n", "gpu_model: Slurm has no 'a100'; choose from h100, t4"),
+        ("cpu gpu:a100:8\n", "slurm_partition: Slurm has no 'gpu'; choose from cpu"),
+    ):
+        programs(sinfo=listed)
+        said = slurm.complaint(asking, tmp_path, plugin())
+        assert said == (wrong and f"config key hardware.a.{wrong}")
+    # machines that are not measured are not asked for
+    used = replace(by_jobs("old", slurm_partition="gone"), measured=False)
+    assert slurm.complaint([used, by_jobs("b")], tmp_path, plugin()) is None
 
 
 @pytest.mark.parametrize(
@@ -117,8 +100,6 @@ def test_a_run_that_cannot_submit_is_refused_at_once(programs, tmp_path):
             "Slurm forgets a job 179 s after its end here (MinJobAge); add --slurm-status-command",
         ),
         (179, "sacct", True, None),
-        (59, "squeue", True, None),
-        (59, "squeue", False, "Slurm forgets a job 59 s after its end (MinJobAge)"),
     ],
 )
 def test_the_end_of_a_job_must_be_seen(programs, age, command, accounting, complaint):
@@ -126,7 +107,7 @@ def test_the_end_of_a_job_must_be_seen(programs, age, command, accounting, compl
         scontrol=f"Configuration\nMinJobAge               = {age} sec\n",
         sacct="" if accounting else 1,
     )
-    shown = slurm.unseen_end(plugin(command))
+    shown = slurm.unseen_end(command)
     assert shown is None if complaint is None else complaint in shown
 
 

@@ -63,8 +63,8 @@ def test_the_copy_has_its_size_and_copies():
 
 
 def test_rates():
-    assert ceilings.rate_of(SPEC | {"order": 1000}, 0.5) == (4e9, "FLOP/s")
-    assert ceilings.rate_of(COPY | {"mebibytes": 1}, 0.5) == (4 * 2**20, "B/s")
+    assert ceilings.said(SPEC | {"order": 1000}, 5e-4) == "4 TFLOP/s"  # 2 n³ operations
+    assert ceilings.said(COPY | {"mebibytes": 1}, 5e-4) == "4.194 GB/s read and written"
 
 
 @pytest.mark.parametrize(

@@ -1,62 +1,61 @@
 """From torch.profiler's events to a memory snapshot: events with known truth, and a real recording
 of one tensor."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from common import picked
 from stepscope.measure import memory_recorders
-
-THREAD = 7
-
-
-def memory(time, address, size):
-    return {
-        "ph": "i",
-        "name": "[memory]",
-        "tid": THREAD,
-        "ts": time,
-        "args": {"Addr": address, "Bytes": size},
-    }
+from torch._C._profiler import _EventType
 
 
-def call(name, begin, end):
-    return {
-        "ph": "X",
-        "cat": "python_function",
-        "name": name,
-        "tid": THREAD,
-        "ts": begin,
-        "dur": end - begin,
-    }
+def call(file, line, parent=None):
+    site = SimpleNamespace(file_name=file, line_number=line, function_name="forward")
+    fields = SimpleNamespace(callsite=site)
+    return SimpleNamespace(tag=_EventType.PyCall, parent=parent, extra_fields=fields)
 
 
-def mark(number, time):
-    return {"ph": "X", "name": f"stepscope mark {number}", "tid": THREAD, "ts": time, "dur": 1}
+PROGRAM = call("main.py", 1)
+LOSS = call("stepscope/model/loss.py", 10, PROGRAM)
+BUILT_IN = SimpleNamespace(tag=_EventType.PyCCall, parent=LOSS)
 
 
+def memory(time, address, size, parent=PROGRAM):
+    return SimpleNamespace(
+        tag=_EventType.Allocation,
+        start_time_ns=1000 * time + 999,
+        parent=parent,
+        extra_fields=SimpleNamespace(ptr=address, alloc_size=size),
+    )
+
+
+def named(name):
+    return SimpleNamespace(tag=_EventType.TorchOp, name=name)
+
+
+MARK = named("stepscope mark")
 EVENTS = [
-    call("main.py(1): <module>", 0, 100),
-    call("<built-in method matmul>", 9, 12),
-    call("stepscope/model/loss.py(10): forward", 8, 20),
-    call("stepscope/model/loss.py(10): forward", 30, 40),
-    mark(1, 25),
-    mark(0, 5),
-    mark(2, 90),
+    PROGRAM,
+    MARK,
+    named("aten::mm"),
+    memory(10, 0xA, 64, BUILT_IN),
+    MARK,
+    memory(35, 0xB, 128, LOSS),
     memory(50, 0xA, -64),
-    memory(10, 0xA, 64),
-    memory(35, 0xB, 128),
     memory(60, 0xA, 32),  # an address that is used again
     memory(70, 0xC, -16),  # from before the recording
+    MARK,
 ]
 
 
 @pytest.fixture
 def converted():
-    return memory_recorders.from_profile(EVENTS)
+    return memory_recorders.from_events(EVENTS)
 
 
 def test_events_come_in_the_order_of_time_with_the_sizes_that_were_asked_for(converted):
-    trace = picked(converted[0]["device_traces"][0], "action", "addr", "size", "time_us")
+    trace = picked(converted[0], "action", "addr", "size", "time_us")
     assert trace == [
         ("alloc", 0xA, 64, 10),
         ("alloc", 0xB, 128, 35),
@@ -73,7 +72,7 @@ def test_marks_are_counts_of_what_was_before_them(converted):
 
 
 def test_frames_are_the_open_functions_innermost_first(converted):
-    frames = picked(converted[0]["device_traces"][0], "frames", action="alloc")
+    frames = picked(converted[0], "frames", action="alloc")
     names = [
         [(frame["filename"].rpartition("stepscope/")[2], frame["line"]) for frame in each]
         for each in frames
@@ -87,13 +86,12 @@ def test_frames_are_the_open_functions_innermost_first(converted):
 
 
 def test_segments_are_what_is_alive_at_the_end(converted):
-    snapshot = converted[0]
-    memory_recorders.add_segments(snapshot, [(0xC, 16), (0xD, 8), (0xE, 0)])
-    alive = {segment["address"]: segment["blocks"][0]["size"] for segment in snapshot["segments"]}
+    sizes = {0xC: 16, 0xD: 8, 0xE: 0}
+    before = [{"address": address, "bytes": size} for address, size in sizes.items()]
+    segments = memory_recorders.segments_of(converted[0], before)
+    alive = {segment["address"]: segment["blocks"][0]["size"] for segment in segments}
     assert alive == {0xA: 32, 0xB: 128, 0xD: 8}
-    assert all(
-        segment["total_size"] == segment["blocks"][0]["size"] for segment in snapshot["segments"]
-    )
+    assert all(segment["total_size"] == segment["blocks"][0]["size"] for segment in segments)
 
 
 def test_a_real_recording_knows_a_tensors_bytes_and_the_function_that_made_it(one_thread):

@@ -1,8 +1,6 @@
 """Dtypes under autocast on a CPU, and what the program writes."""
 
 import pytest
-from common import picked
-from stepscope.measure import precision_autocast
 from stepscope.measure.precision_autocast import measure
 
 SPEC = {"device": "cpu", "seed": 0}
@@ -21,26 +19,3 @@ def test_linear_layers_give_16_bits_and_their_parameters_and_gradients_stay_fp32
     for role in ("layer_norm", "softmax"):
         assert (toy[role]["input"], toy[role]["output"]) == (name, name)
     assert toy["softmax"]["kind"] == "Softmax"
-
-
-def test_a_missing_operator_is_unsupported_with_its_reason(monkeypatch):
-    def toy(spec, name, *_):
-        if name == "fp16":
-            raise RuntimeError("\"addmm\" not implemented for 'Half'\nmore")
-        return [{"autocast": name, "status": "ok", "reason": ""}]
-
-    monkeypatch.setattr(precision_autocast, "_toy", toy)
-    rows = measure(SPEC)["toy"]
-    assert picked(rows, "autocast", "status") == [
-        ("fp16", "unsupported"),
-        ("bf16", "ok"),
-    ]
-    assert rows[0]["reason"] == "\"addmm\" not implemented for 'Half'"
-
-
-def test_any_other_error_is_not_taken_for_a_missing_operator(monkeypatch):
-    monkeypatch.setattr(
-        precision_autocast, "_toy", lambda *_: (_ for _ in ()).throw(RuntimeError("boom"))
-    )
-    with pytest.raises(RuntimeError, match="boom"):
-        measure(SPEC)

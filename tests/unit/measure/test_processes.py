@@ -83,12 +83,13 @@ def test_what_a_process_leaves_behind_ends_with_it(apart):
         os.kill(left, 0)
 
 
-def test_a_process_that_ends_without_a_word_is_told_although_its_child_holds_the_pipe():
+def test_a_process_that_ends_without_a_word_is_told_although_its_child_lives_on():
     def left_alone(number):
         sleeper(number, apart=True)
         os._exit(0)
 
-    assert ended(left_alone) == "error: process 1 of 2 ended without a result"
+    said = "error: process 1 of 2 ended with exit code 0 and without a result"
+    assert ended(left_alone) == said
 
 
 def test_a_process_does_not_wait_for_its_threads():

@@ -15,7 +15,6 @@ def test_a_cell_has_a_record_samples_a_snapshot_and_what_is_known_of_it(measured
     assert record["study"] == "memory"
     assert record["summary"]["variants"]["step"]["status"] == "ok"
     memory = record["summary"]["memory"]
-    assert (memory["recorder"], memory["recorded"]) == ("torch.profiler", "measured steps")
     snapshot = pickle.loads((cell.folder / "snapshot" / memory["snapshot"]).read_bytes())
     assert {"segments", "device_traces"} <= set(snapshot)
     known = json.loads((cell.folder / "snapshot" / memory["known"]).read_text())

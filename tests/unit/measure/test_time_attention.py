@@ -93,18 +93,13 @@ def test_out_of_memory_backward_leaves_longer_forwards_and_no_longer_backwards(m
 
 def test_what_forward_kept_is_known_where_backward_runs_out_of_memory(monkeypatch):
     """On a GPU; here what its allocator says is made up: 300 bytes at rest, 1,300 after forward."""
-    Told(monkeypatch, OOM, backward=4)
-    real = attention._Process._step
-
-    def step(self, *given):
-        self._after_forward = 1300 if given[-1] == "backward" else 0
-        return real(self, *given)
-
-    monkeypatch.setattr(attention._Process, "_step", step)
     monkeypatch.setattr(attention.memory, "held", lambda device: {"peak_allocated": 300})
-    found = measured(ONE | {"lengths": [4]})
+    run = attention._Process(ONE, Telemetry(None), 1)
+    run._after_forward = 1300
+    place = {"length": 4, "direction": "backward"}
+    run._note_sizes("naive", attention._inputs(ONE, 4), False, place)
     inputs = 3 * 4 * ONE["batch"] * 4 * ONE["d_head"]  # Q, K and V of one head in fp32
-    (kept,) = picked(found.values, quantity="before_backward")
+    (kept,) = picked(run.found.values, quantity="before_backward")
     assert (kept["value"], kept["length"], kept["direction"]) == (1000 + inputs, 4, "backward")
 
 

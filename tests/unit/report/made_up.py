@@ -201,7 +201,7 @@ def timing(label, where, step, limits="gpu", reserved=90e9, **alone):
         series(name, "time", step * 0.2, **at | {"mode": "inference", "phase": "inference"}),
         series(name, "tokens_per_second", tokens / step, "token/s", **at),
         series(name, "share_of_ceiling", 0.2, "1", **at),
-        series(name, "peak_reserved", reserved, "B", **at | {"phase": ""}),
+        series(name, "peak_reserved", reserved, "B", **at),
     ]
     made += [
         series(name, quantity, value, "1" if quantity == "launches" else "s", **at)
@@ -348,7 +348,7 @@ def formats(label):
     name = f"{label}/precision/all"
     key = {"machine": label, "cell": name}
     added = key | {"addend_dtype": "bf16", "times": 1000, "addend": 0.010009765625, "exact": 10.0}
-    run = key | {"quantity": "largest |x|", "status": "ok", "infinite": 0, "nan": 0}
+    run = key | {"quantity": "largest |x|", "infinite": 0, "nan": 0}
     return {
         "cells": [cell(name, mode="")],
         "sums": rows(

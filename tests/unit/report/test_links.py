@@ -46,7 +46,7 @@ def states(text):
 
 def numbers(frame, table):
     """What is measured in these rows, or tells them apart."""
-    columns = [each.name for each in TABLES[table].columns if each.kind == NUMBER]
+    columns = [each.name for each in TABLES[table].columns.values() if each.kind == NUMBER]
     return set(frame[[each for each in columns if each in frame]].to_numpy().ravel())
 
 

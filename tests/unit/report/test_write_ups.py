@@ -71,7 +71,7 @@ def test_its_tables_columns_and_quantities_exist(project_root):
     }
     assert len(columns) > 60 and quantities <= set(QUANTITIES)
     assert {
-        f"{table}.{column}" for table, column in columns if column not in TABLES[table].names
+        f"{table}.{column}" for table, column in columns if column not in TABLES[table].columns
     } == set()
 
 

@@ -1,19 +1,16 @@
 """The program: all tables from a results folder, what it refuses and what it says."""
 
 import math
-import re
 import statistics
 import sys
 
 import aggregate
-import pandas as pd
 import pytest
 from common import ROOT
 from pytest import approx
 from stepscope.formulas.flops import step_flops
 from stepscope.model.shape import ModelShape
 from stepscope.report.tables_page import page
-from stepscope.results import writing
 from stepscope.results.schema import TABLES
 from stepscope.results.tables import Tables
 
@@ -56,7 +53,7 @@ def test_every_table_is_written_with_the_columns_of_the_schema(results, monkeypa
     run(results, monkeypatch)
     for name, table in TABLES.items():
         header = (results.folder / "tables" / f"{name}.csv").read_text().partition("\n")[0]
-        assert header.split(",") == table.names
+        assert header.split(",") == list(table.columns)
     assert "2 cells (2 ok)" in capsys.readouterr().out
 
 
@@ -137,15 +134,6 @@ def test_a_plan_that_is_none_is_told_in_one_line(results, tmp_path, monkeypatch)
     (tmp_path / "plan.json").write_text("[]")
     with pytest.raises(SystemExit, match="is no plan"):
         run(results, monkeypatch, tmp_path / "plan.json")
-
-
-def test_a_step_above_its_ceiling_is_said_in_the_log(results, monkeypatch, capsys):
-    burst = [sample("burst", 1, 1.0, kind="burst", mode=None, phase="matmul")]
-    spec = {"operation": "matmul", "order": 100, "precision": "fp32"}
-    results.add("lab/ceilings/matmul/fp32", spec, burst)
-    run(results, monkeypatch)
-    said = capsys.readouterr().out
-    assert re.search(rf"WARNING: {TIMING}.* of the burst ceiling", said)
 
 
 def test_a_label_of_two_machines_is_said_in_the_log(results, monkeypatch, capsys):
@@ -274,11 +262,9 @@ def test_the_page_of_the_tables_is_current():
 
 def test_an_interval_belongs_to_columns_that_are_there():
     for table in TABLES.values():
-        for column in table.columns:
-            assert {column.low, column.high} - {""} <= set(table.names)
-            assert (
-                column.label and column.meaning and (column.unit != "" or column.kind != "number")
-            )
+        for column in table.columns.values():
+            assert {column.low, column.high} - {""} <= set(table.columns)
+            assert column.meaning and (column.unit != "" or column.kind != "number")
 
 
 def test_a_table_that_is_not_there_is_an_empty_one(tmp_path):
@@ -286,9 +272,3 @@ def test_a_table_that_is_not_there_is_an_empty_one(tmp_path):
     assert tables["kernels"].empty
     assert tables.row("series", quantity="time") == {}
     assert tables.machines == []
-
-
-def test_a_column_that_the_schema_lacks_is_refused_by_name():
-    row = {"machine": "lab", "cell": TIMING, "skipped": 0, "madian": 1.0}
-    with pytest.raises(writing.Undeclared, match="warmup: column 'madian'"):
-        writing.check({"warmup": pd.DataFrame([row])})

@@ -3,20 +3,14 @@
 import math
 
 import pytest
-from stepscope.results.agreement import compared
+from stepscope.results.agreement import compared, tolerance
+from stepscope.results.cells import MeasuredCell
 
 FIRST = {"loss": 2.0, "gradient_norm": 5.0, "gradient_sample": [3.0, 4.0]}
 
 
-def check(precision="fp32", **changes):
-    return compared(
-        {"first": FIRST, "other": FIRST | changes}, {"first": "fp32", "other": precision}
-    )["other"]
-
-
 def test_the_same_is_the_same():
-    none = {"difference": 0.0, "loss_difference": 0.0, "tolerance": 1e-4, "same": True}
-    assert compared({"first": FIRST}, {"first": "fp32"}) == {"first": none}
+    assert compared(FIRST, FIRST) == {"difference": 0.0, "loss_difference": 0.0}
 
 
 @pytest.mark.parametrize(
@@ -24,15 +18,19 @@ def test_the_same_is_the_same():
     [
         ({"gradient_sample": [3.0, 4.5]}, "difference", 0.1),  # 0.5 of a length of 5
         ({"gradient_norm": 5.5}, "difference", 0.1),
-        ({"loss": 2.02}, "loss_difference", 0.01),  # may be a tenth of the gradients'
+        ({"loss": 2.02}, "loss_difference", 0.01),
     ],
 )
-def test_the_largest_difference_counts_and_a_wider_format_may_differ_more(changes, key, difference):
-    in_fp32, in_bf16 = check(**changes), check("bf16", **changes)
-    assert in_fp32[key] == in_bf16[key] == pytest.approx(difference)
-    assert (in_fp32["same"], in_bf16["same"]) == (False, False)
-    assert in_bf16["tolerance"] == 16 / 256
-    assert check("bf16", gradient_norm=5.25)["same"]
+def test_the_largest_difference_counts(changes, key, difference):
+    assert compared(FIRST | changes, FIRST)[key] == pytest.approx(difference)
+
+
+@pytest.mark.parametrize("precision, most", [("fp32", 1e-4), ("bf16", 16 / 256), ("fp8", None)])
+def test_a_wider_format_may_differ_more_and_fp8_is_not_judged(precision, most):
+    rungs = [{"name": "first"}, {"name": "other", "precision": precision}]
+    cell = MeasuredCell("lab/ladder/tiny/ctx8", {"variants": rungs}, "", "")
+    assert tolerance(cell, "other", "first") == most
+    assert tolerance(cell, "first", "first") == 1e-4
 
 
 @pytest.mark.parametrize(
@@ -44,7 +42,6 @@ def test_the_largest_difference_counts_and_a_wider_format_may_differ_more(change
         {"gradient_sample": []},
     ],
 )
-def test_what_cannot_be_compared_is_not_the_same(changes):
-    found = check(**changes)
+def test_what_cannot_be_compared_is_infinitely_far(changes):
+    found = compared(FIRST | changes, FIRST)
     assert found["difference"] == found["loss_difference"] == math.inf
-    assert not found["same"]

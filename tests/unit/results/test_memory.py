@@ -25,23 +25,14 @@ SPEC = {
     "batch": 3,
 }
 SPEC |= {"precision": "fp32"}
-PARAMETERS, WORKSPACE = 1496, 640
+PARAMETERS, WORKSPACE = 1496, 64 * 2**20  # of cuBLAS on a GPU, for two threads
 ABOUT = {"baselines": {"model": 7000, "start": 20000}, "recorded": "measured steps"}
-NAMED = """category,part,tensors,bytes
-parameters,block,7,2624
-parameters,rest,3,736
-gradients,block,7,2624
-gradients,rest,3,736
-workspace,rest,2,640
-"""
 SAVED = """part,module,op,shape,dtype,category,tensors,bytes
 block,a,mul,3×2×6×6,float32,activations,2,1728
 block,b,to,8×8,bfloat16,cast weights,1,999
 rest,c,mul,,,activations,1,100
 """
 ANALYSIS = {
-    "memory_summary": "device,peak,peak_phase\n0,48000,backward\n",
-    "memory_named": NAMED,
     "memory_saved": SAVED,
     "memory_peak": "category,bytes,blocks\nparameters,5984,20\nactivations,1000,3\nunknown,0,0\n",
     "memory_largest": (
@@ -80,7 +71,7 @@ def test_all_that_is_alive_at_the_predicted_peak_adds_up_to_it(results):
     assert by_category["parameters"] == 4 * PARAMETERS
     assert pd.isna(by_category["unknown"])
     setup = Setup(ModelShape(8, 16, 2, 2, 11), batch=3, context=6)
-    peak = footprint_peak.peak(setup, "step", WORKSPACE)
+    peak = footprint_peak.peak(setup, "step")
     activations = [each for each in peak.contributions if each.category == "activations"]
     assert by_category["activations"] == sum(each.bytes for each in activations)
 
@@ -88,22 +79,19 @@ def test_all_that_is_alive_at_the_predicted_peak_adds_up_to_it(results):
 def test_peaks_are_series_recorded_and_predicted(results):
     recorded(results)
     got = tables_of(results)["series"].set_index("quantity")["median"]
-    assert (got["peak_asked"], got["model_bytes"], got["start_bytes"]) == (48000, 7000, 20000)
-    assert (
-        got["peak_predicted"]
-        == footprint_peak.peak(Setup(ModelShape(8, 16, 2, 2, 11), 3, 6), "step").bytes + WORKSPACE
-    )
+    assert (got["peak_asked"], got["model_bytes"], got["start_bytes"]) == (6984, 7000, 20000)
+    setup = Setup(ModelShape(8, 16, 2, 2, 11), 3, 6)
+    assert got["peak_predicted"] == footprint_peak.peak(setup, "step").bytes
 
 
-def test_other_cells_of_the_machine_know_the_libraries_workspace_from_snapshots(results):
-    recorded(results)
+def test_on_a_gpu_libraries_hold_a_workspace_for_each_thread(results):
     results.add("lab/timing/tiny/ctx6/fp32", SPEC, [sample()])
-    results.add("other/timing/tiny/ctx6/fp32", SPEC, [sample()])
-    rows = tables_of(results)["series"].query(
-        "study == 'timing' and quantity == 'peak_predicted' and mode == 'step'"
-    )
-    lab, other = (rows[rows["machine"] == name]["median"].item() for name in ("lab", "other"))
-    assert lab - other == WORKSPACE
+    results.add("gpu/timing/tiny/ctx6/fp32", SPEC | {"device": "cuda"}, [sample()])
+    rows = tables_of(results)["series"].query("quantity == 'peak_predicted'")
+    of_machine = rows.pivot(index="mode", columns="machine", values="median")
+    more = of_machine["gpu"] - of_machine["lab"]
+    assert more["step"] == more["forward-backward"] == WORKSPACE
+    assert more["inference"] == more["forward"] == WORKSPACE / 2
 
 
 def test_a_compiler_has_no_prediction_and_checkpoints_have_a_lower_one(results):

@@ -111,7 +111,7 @@ def tables(*series, **others):
 
 def one(path, *series, **others):
     """The only row of a file's only figure."""
-    (row,) = rows([path], tables(*series, **others)).to_dict("records")
+    (row,) = typed(rows([path], tables(*series, **others)), "published").to_dict("records")
     return {name: None if value != value else value for name, value in row.items()}
 
 
@@ -318,11 +318,6 @@ def test_values_are_in_si_units(file, unit, si, factor):
     assert (row["value"], row["unit"]) == (approx(3 * factor), si)
 
 
-def test_what_cannot_be_true_is_doubted(file):
-    row = one(file(HEAD + ",impossible", ROW + ",True"))
-    assert row["doubt"] == "cannot be true"
-
-
 def test_what_is_in_doubt_is_compared_with_nothing(file):
     figure = "step,step,time,mean,100,ms,a slip"
     row = one(file(f"{STEP[0]},doubt", STEP[1] + figure))
@@ -422,16 +417,12 @@ def test_a_shape_that_no_model_has_has_no_mfu(file):
 
 
 @pytest.mark.parametrize(
-    "heads, wanted",
+    "heads, causal, wanted",
     [
-        ([], []),
-        ([math.nan, math.nan], ["mask=causal", "mask=causal"]),
-        ([16.0, math.nan], ["heads=16 key_value_heads=16 mask=causal", "mask=causal"]),
+        (math.nan, "", ""),
+        (math.nan, "yes", "mask=causal"),
+        (16.0, "yes", "heads=16 key_value_heads=16 mask=causal"),
     ],
 )
-def test_options_of_passes_without_heads_or_without_passes_are_text(heads, wanted):
-    numbers = pd.Series(heads, dtype=float)
-    masks = pd.Series(["yes"] * len(heads), dtype="str")
-    passes = pd.DataFrame({"heads": numbers, "kv_heads": numbers, "causal": masks})
-    options = _options(passes)
-    assert (options.dtype, list(options)) == ("str", wanted)
+def test_options_of_passes_are_those_of_cells(heads, causal, wanted):
+    assert _options({"heads": heads, "kv_heads": heads, "causal": causal}) == wanted

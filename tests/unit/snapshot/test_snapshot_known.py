@@ -9,7 +9,6 @@ from common import one_line, picked
 from snapshot_simulator import (
     AUTOGRAD,
     FORWARD,
-    MADE,
     OPTIMIZER,
     Simulator,
     at_peak,
@@ -180,16 +179,9 @@ def saved_of(**changes):
         ("[]", "not the side file"),
         ('{"schema_version": 2}', "schema_version 2"),
         ('{"schema_version": 1}', "marks"),
-        ('{"schema_version": 1, "marks": [[-1, 0, 0, "", ""]]}', "-1 is not a count"),
-        ('{"schema_version": 1, "marks": [[0, 0, "first", "", ""]]}', "'first' is not a count"),
-        ('{"schema_version": 1, "marks": [[0, 0, 0.5, "", ""]]}', "0.5 is not a count"),
-        ('{"schema_version": 1, "marks": [[0, 9223372036854775807, 0, "", ""]]}', "is not a count"),
         (saved_of(shape=[math.inf]), "infinity"),
-        (saved_of(bytes=1 << 61), "add up"),
-        (
-            '{"schema_version": 1, "marks": [], "tensors": [{"category": "nothing"}]}',
-            "category 'nothing'",
-        ),
+        (saved_of(bytes=1 << 64), "too large"),
+        ('{"schema_version": 1, "marks": [[0, 0]]}', "passed data had 2 columns"),
     ],
 )
 def test_a_side_file_that_is_none_is_one_line(text, told, tmp_path):
@@ -208,7 +200,7 @@ def test_names_of_any_kind_can_be_written(run, tmp_path):
     program.marks = [[*mark[:4], "\ud800"] for mark in program.marks]
     found = run(program)
     write_tables(found, tmp_path / "out")
-    assert set(found["memory_saved"]["part"]) == set(found["memory_named"]["part"]) == {"rest"}
+    assert set(found["memory_saved"]["part"]) == {"rest"}
     assert "?" in set(found["memory_largest"]["module"])
     assert set(found["memory_saved"]["op"]) == {"?"}
 
@@ -241,20 +233,12 @@ def test_tensors_or_events_that_are_nowhere_are_those_of_another_snapshot(run, c
         run(program)
 
 
-def test_cublas_buffers_are_workspace_where_the_recording_saw_the_model_being_made(
-    run, monkeypatch
-):
+def test_cublas_buffers_are_workspace_where_a_recording_saw_the_first_step(run, monkeypatch):
     buffer = 5000
     monkeypatch.setattr(categories, "_CUBLAS_BYTES", (buffer,))
-    for weights_before in (True, False):
-        program = Program(steps=0)
-        program.tensors.clear()
-        weight = program.alloc(WEIGHT, MADE)
-        program.recording_from += weights_before
-        program.seen("parameters", "weight", weight, WEIGHT)
-        program.mark(0, "forward", "blocks.0")
-        program.alloc(buffer, FORWARD)
-        program.alloc(OUTPUT, FORWARD)
-        held = at_peak(run(program))
-        assert held["activations"] == OUTPUT + buffer * weights_before
-        assert held["workspace"] == buffer * (not weights_before)
+    program = Program(steps=0)
+    program.mark(0, "forward", "blocks.0")
+    program.alloc(buffer, FORWARD)
+    program.alloc(OUTPUT, FORWARD)
+    held = at_peak(run(program))
+    assert (held["activations"], held["workspace"]) == (OUTPUT, buffer)

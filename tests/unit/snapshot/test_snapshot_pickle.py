@@ -71,7 +71,7 @@ HOSTILE = {
     ),
     "events that are none": (
         pickle.dumps({"segments": [], "device_traces": [[1]]}),
-        "an event is a int",
+        "not a memory snapshot",
     ),
     "sizes that are none": (of_events({"size": "x"}), "not a memory snapshot"),
     "negative sizes": (of_events({"size": -5}), "negative"),
@@ -94,7 +94,7 @@ HOSTILE = {
     ),
     "events that are too large together": (of_events(*[{"size": 1 << 61}] * 4), "add up"),
     "numbers beyond 64 bits": (of_events({"size": 1 << 64}), "not a memory snapshot"),
-    "frames that are none": (of_events({"frames": [1]}), "a frame is a int"),
+    "frames that are none": (of_events({"frames": [1]}), "not a memory snapshot"),
 }
 
 
@@ -152,18 +152,12 @@ def test_a_packed_file_that_is_cut_off_or_a_bomb_is_refused(tmp_path):
         loader.read(path)
 
 
-def test_shared_lists_cannot_multiply_the_work(tmp_path):
-    """A thousand references to one list of a thousand events are a million events in a file of a
-    few kilobytes."""
-    content = Simulator([500], [500]).snapshot()
-    (trace,), (segment,) = content["device_traces"], content["segments"]
-    for shared in (
-        {"device_traces": [trace] * 1000},
-        {"segments": [segment] * 1000},
-        {"segments": [segment, segment | {"address": 5}]},
-    ):
-        with pytest.raises(SnapshotError, match="several times"):
-            loader.read(written(content | shared, tmp_path / "a.pickle"))
+def test_shared_lists_end_within_the_limits(tmp_path, monkeypatch):
+    """Ten thousand references to one list of as many are a hundred million events in a few
+    kilobytes."""
+    (trace,) = Simulator([500]).snapshot()["device_traces"]
+    raw = pickle.dumps({"segments": [], "device_traces": [trace * 10_000] * 10_000})
+    assert "takes more than" in refusal(raw, tmp_path, monkeypatch)
 
 
 def test_what_is_no_file(tmp_path):

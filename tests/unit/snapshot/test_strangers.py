@@ -1,5 +1,4 @@
-"""Snapshots of programs that are none of ours: what optimizers rebind, what autocast casts, what
-stacks hide."""
+"""Snapshots of programs that are none of ours: what autocast casts, what stacks hide."""
 
 import os
 
@@ -32,52 +31,6 @@ def test_casts_of_activations_are_no_cast_weights(held, midway):
     casts = [(size, CAST) for size in (500, 1500, 700, 1000, 499)]
     content = Simulator((1000, MADE), (3000, MADE), *casts).snapshot(first=midway)
     assert held(content, "cast weights", "activations") == [2000, 700 + 1000 + 499]
-
-
-def rebinding(steps, moment=False):
-    """A constructor's parameters of 1000 and 1000 bytes, which each step of the optimizer
-    replaces."""
-    simulator = Simulator()
-    parameters = [simulator.alloc(1000, MADE), simulator.alloc(1000, MADE)]
-    moments = {}
-    for _ in range(steps):
-        activation = simulator.alloc(400, FORWARD)
-        gradient = simulator.alloc(900, AUTOGRAD)
-        simulator.free(activation)
-        for at, old in enumerate(parameters):
-            if moment:
-                new = simulator.alloc(1000, OPTIMIZER)
-                if at in moments:
-                    simulator.free(moments[at])
-                moments[at] = new
-            scratch = simulator.alloc(1000, OPTIMIZER)
-            parameters[at] = simulator.alloc(1000, OPTIMIZER)
-            simulator.free(scratch, old)
-        simulator.free(gradient)
-    return simulator
-
-
-@pytest.mark.parametrize("steps, moment", [(1, False), (3, False), (1, True), (3, True)])
-def test_parameters_that_an_optimizer_rebinds_stay_parameters(analyse, steps, moment):
-    timeline = analyse(rebinding(steps, moment))["memory_timeline"].set_index("event")
-    # in the first forward pass
-    assert timeline.loc[3, ["parameters", "other"]].tolist() == [2000, 0]
-    last = timeline.iloc[-1]
-    assert last[["parameters", "optimizer_state"]].tolist() == [2000, 2000 * moment]
-    assert timeline["other"].max() == 1000  # scratch of a parameter
-
-
-def test_a_model_that_is_deleted_leaves_moments_what_they_are(analyse):
-    """Freed after the optimizer's turn: nothing took the parameter's place."""
-    simulator = Simulator()
-    parameter = simulator.alloc(1000, MADE)
-    activation = simulator.alloc(100, FORWARD)
-    simulator.alloc(1000, OPTIMIZER)
-    simulator.free(activation)
-    simulator.free(simulator.alloc(50, FORWARD))
-    simulator.free(parameter)
-    timeline = analyse(simulator)["memory_timeline"]
-    assert timeline.iloc[-1][["parameters", "optimizer_state"]].tolist() == [0, 1000]
 
 
 def test_a_folder_called_optimization_makes_nothing_an_optimizers(held):
@@ -125,7 +78,7 @@ def test_a_step_that_calls_the_model_is_a_step_of_training(held):
 def test_what_was_allocated_before_the_recording_is_told(analyse):
     found = analyse(Simulator((1 << 19, BATCH), (1 << 18, BATCH)).snapshot(first=2))
     assert summary_of(found)["unknown_before"] == 1 << 19 and at_peak(found)["unknown"] == 3 << 18
-    assert "unknown, 0.5 MiB of it allocated before" in summary.text(found)
+    assert "of what is unknown, 0.5 MiB were allocated before" in summary.markdown(found, "x")
 
 
 def test_the_peak_is_told_in_requested_and_in_rounded_bytes(analyse):
@@ -137,7 +90,7 @@ def test_the_peak_is_told_in_requested_and_in_rounded_bytes(analyse):
 @pytest.mark.parametrize("without, said", [(90, False), (91, True)])
 def test_frames_that_are_missing_are_said(analyse, without, said):
     simulator = Simulator((1000 * (100 - without), BATCH), (1000 * without, []))
-    told = "91.0 % of the allocated bytes have no line" in summary.text(analyse(simulator))
+    told = "91.0 % of the allocated bytes have no line" in summary.markdown(analyse(simulator), "x")
     assert told == said
 
 

@@ -32,7 +32,7 @@ def test_peaks(name, peak, blocks):
     tables = analysis.analyse_file(STRANGERS / name)
     assert summary_of(tables)["peak"] / MIB == pytest.approx(peak)
     assert tables["memory_peak"]["blocks"].sum() == blocks
-    assert f"peak {peak:,.1f} MiB" in summary.text(tables)
+    assert f"peak {peak:,.1f} MiB" in summary.markdown(tables, "x")
 
 
 @pytest.mark.parametrize("line", [2**64 - 1, None, -1, "7"])
@@ -68,7 +68,7 @@ def test_allocated_bytes_are_those_of_the_blocks():
     tables = analysis.analyse_file(STRANGERS / "16_rounded.pickle")
     row = summary_of(tables)
     assert row["peak_allocated"] / MIB == 220.0 and row["is_allocated_known"]
-    assert "takes 220.0 MiB as allocated" in summary.text(tables)
+    assert "takes 220.0 MiB as allocated" in summary.markdown(tables, "x")
 
 
 def test_a_block_that_is_gone_at_the_end_takes_at_least_what_was_asked_for(analyse):

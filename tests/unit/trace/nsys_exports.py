@@ -24,8 +24,6 @@ class Layout:
     # '' for none
     text: str
     missing_end: object = None
-    enums: bool = True
-    devices: bool = True
     dropped: tuple[str, ...] = ()  # columns
 
 
@@ -33,13 +31,11 @@ LAYOUTS = {
     "2025.3": Layout("2025.3.2.0", "mixed"),
     "2023.4": Layout("2023.4.4.54", "mixed", dropped=("graphNodeId",)),
     "2026": Layout("2026.1.0", "table"),
-    "2021.5": Layout("2021.5.1", "filled", missing_end=-1, enums=False, dropped=("graphNodeId",)),
-    "inline": Layout("2022.1", "inline", missing_end=0, enums=False),
+    "2021.5": Layout("2021.5.1", "filled", missing_end=-1, dropped=("graphNodeId",)),
+    "inline": Layout("2022.1", "inline", missing_end=0),
     "bare": Layout(
         None,
         "inline",
-        enums=False,
-        devices=False,
         dropped=("graphNodeId", "domainId", "textId", "eventType", "globalPid"),
     ),
 }
@@ -158,14 +154,6 @@ class Export:
         if self.layout.version:
             version = {"name": "EXPORT_PRODUCT_VERSION", "value": self.layout.version}
             tables["META_DATA_EXPORT"] = [version]
-        if self.layout.devices:
-            names = [{"id": number, "name": f"Made-up GPU {number}"} for number in range(2)]
-            tables["TARGET_INFO_GPU"] = names
-        if self.layout.enums:
-            tables["ENUM_CUDA_MEMCPY_OPER"] = [
-                {"id": HOST_TO_DEVICE, "label": "Host-to-Device"},
-                {"id": DEVICE_TO_DEVICE, "label": "Device-to-Device"},
-            ]
         named = self.strings.items()
         tables["StringIds"] = [{"id": number, "value": text} for text, number in named]
         path.unlink(missing_ok=True)

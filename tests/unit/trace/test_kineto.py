@@ -9,7 +9,7 @@ from common import one_line, picked
 from kineto_events import event
 from nsys_exports import by_phase, kernels_by_name, modules
 from pytest import approx
-from stepscope.trace import TraceError, analysis, attention
+from stepscope.trace import TraceError, analysis
 from stepscope.trace.attribution import attribute
 
 STEPS = 3
@@ -54,7 +54,7 @@ def test_phases_of_a_cpu_trace_agree_with_the_files_own_events(recorded):
         own = picked(events, "dur", cat="user_annotation", name=name)
         assert row["count"] == len(own) == STEPS
         assert STEPS * row["host_time"] == approx(sum(own) / 1e6)
-    assert found.trace.device_is_host and attention.layers(found) == 1 and found.steps == STEPS
+    assert found.trace.device_is_host and found.steps == STEPS
     assert (found.launch >= 0).all()
     # No operator counts twice: together they take no longer than their thread was there.
     gaps, whole = tables["gaps"], modules(tables).loc["attention"]

@@ -36,7 +36,7 @@ def test_every_layout_tells_the_same(layout, tmp_path):
         path = program(LAYOUTS[name]).write(tmp_path / "trace.sqlite")
         read[name] = analysis.analyse(analysis.read(path))
     for name, table in read[layout].items():
-        if name not in ("gaps", "processes", "transfers"):  # they name the devices
+        if name not in ("processes", "transfers"):  # not all layouts name the process
             assert_frame_equal(table, read["2025.3"][name])
     # Copy 10 ns, gemm 30 and 40 in forward, add 50 in backward: 130 ns a step.
     columns = ["phase", "gpu_time", "kernels", "memory_operations", "memory_time"]
@@ -47,7 +47,6 @@ def test_every_layout_tells_the_same(layout, tmp_path):
     ]
     kernels = read[layout]["kernels"]
     assert set(kernels["full_name"]) == {GEMM, ADD, "[CUDA memcpy Host-to-Device]"}
-    assert set(kernels["layers"].dropna()) == {1}
 
 
 def test_a_tables_absence_says_that_nothing_was_recorded(analyse, attributed):

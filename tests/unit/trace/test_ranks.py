@@ -115,7 +115,7 @@ def of_ranks(paths):
 
 
 def test_two_ranks_taken_apart(ranks):
-    rows = 1e6 * of_ranks(ranks)["ranks"].set_index("rank").drop(columns="device_name")
+    rows = 1e6 * of_ranks(ranks)["ranks"].set_index("rank")
     # A step of 1000: computing 100 + 150 + 100, the all-reduce from 200 or 250 to 400, of which the
     # second product covers 210 to 360.
     expected = {"step": 1000, "compute": 350, "waiting": 10, "transfer": 40, "idle": 600}

@@ -108,8 +108,6 @@ def test_nsys_and_torch_profiler_find_the_same_kernels_in_the_same_phases():
     counted = ["count", "kernels", "memory_operations"]
     counts = [by_phase(tables)[counted].T.to_dict() for tables in (ours, theirs)]
     assert counts[0] == counts[1] and counts[0]["backward"]["kernels"] == 200
-    (device,) = set(ours["gaps"]["device_name"])
-    assert set(theirs["gaps"]["device_name"]) == {device}
     kernels = (tables["kernels"].groupby(["phase", "name"])["calls"] for tables in (ours, theirs))
     assert_series_equal(*(calls.sum() for calls in kernels))
     kernels = comparison.compared(ours, theirs).query("kind == 'kernel'")

@@ -10,15 +10,12 @@ and gradients are the caller's business.
 
 import importlib
 import re
-from types import ModuleType
 
 from torch import Tensor, nn
 
+from stepscope.model.chosen import Unsupported as Unsupported
+
 NamedTensors = list[tuple[str, Tensor]]
-
-
-class Unsupported(Exception):
-    """A model that cannot run with a spec's options: the reason, in one line."""
 
 
 def load(spec: dict):
@@ -26,13 +23,8 @@ def load(spec: dict):
 
     Raises Unsupported for options that it cannot have; running out of memory passes through.
     """
-    return _kind(spec).Model(spec)
-
-
-def preload(spec: dict) -> None:
-    """Import all code that load() and the model's steps need, for what records every call from then
-    on."""
-    _kind(spec).preload(spec)
+    kind = "own" if "model" in spec else "transformer"
+    return importlib.import_module(f"{__name__}.{kind}").Model(spec)
 
 
 def named_parameters(module: nn.Module, blocks: str | None) -> NamedTensors:
@@ -41,7 +33,3 @@ def named_parameters(module: nn.Module, blocks: str | None) -> NamedTensors:
     inside = rf"^{re.escape(blocks)}\.(?=\d+\.)" if blocks else "(?!)"
     named = module.named_parameters()
     return [(re.sub(inside, "blocks.", name), parameter) for name, parameter in named]
-
-
-def _kind(spec: dict) -> ModuleType:
-    return importlib.import_module(f"{__name__}.{'own' if 'model' in spec else 'transformer'}")

@@ -1,7 +1,5 @@
 """A model of one's own, as stepscope.model.own builds it, with the batch that it is given."""
 
-from contextlib import suppress
-
 from torch import Tensor, nn
 
 from stepscope.axes import PLAIN_STEP, option
@@ -9,7 +7,6 @@ from stepscope.config.own_models import keys_of
 from stepscope.measure.models import NamedTensors, Unsupported, named_parameters
 from stepscope.model import own
 from stepscope.model.formats import FORMATS
-from stepscope.model.own import probing
 
 
 class Model:
@@ -24,11 +21,9 @@ class Model:
             )
         if option(spec, "loss") != PLAIN_STEP["loss"]:
             raise Unsupported("a model of one's own has the loss that it was written with")
-        self._own = _built(spec, spec["device"])
-        try:
-            own.adapt(self._own, spec)
-        except own.Unsupported as error:
-            raise Unsupported(str(error)) from None
+        place = spec["context"], spec["batch"], spec["device"], spec["seed"]
+        self._own = own.build(spec["model"], keys_of(spec), *place)
+        own.adapt(self._own, spec)
         self.module = self._own.module
         self._batch = self._own.make_batch()
 
@@ -49,17 +44,3 @@ class Model:
     def loss(self) -> Tensor:
         """The forward pass with the loss, a scalar."""
         return self._own.loss(self._batch)
-
-
-def preload(spec: dict) -> None:
-    """Run a step in shapes alone, which takes neither memory nor the device: what it imports is
-    there from then on."""
-    with suppress(own.ModelError), probing.in_shapes_alone():
-        probing.counted(_built(spec, "cpu"))
-
-
-def _built(spec: dict, device: str):
-    """The model of a spec on a device, without any options."""
-    return own.build(
-        spec["model"], keys_of(spec), spec["context"], spec["batch"], device, spec["seed"]
-    )

@@ -59,7 +59,3 @@ class Model:
     def loss(self) -> Tensor:
         """The forward pass with the loss, a scalar."""
         return self._loss(self.module, self._tokens, self.targets)
-
-
-def preload(spec: dict) -> None:
-    """Nothing more than this module."""

@@ -3,16 +3,14 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from stepscope.model.chosen import Unsupported as Unsupported
+
 HUGGING_FACE = "hf:"
 RANGES = "ranges"  # the key that names a model's parts; not passed on to build()
 
 
 class ModelError(Exception):
     """A model that cannot be built or run: one line that names it and says what to do."""
-
-
-class Unsupported(Exception):
-    """An option that cannot be had with this model: the reason, in one line."""
 
 
 @dataclass(frozen=True)

@@ -91,8 +91,9 @@ class Memory(Chapter):
 
     @property
     def is_computable(self) -> bool:
-        """Whether the closed form gives the peak, and each category of it."""
-        return bool(self.alive) and all(each.holds for each in self.alive)
+        """Whether the closed form gives the peak, and each category of it but for the workspace."""
+        known = [each for each in self.alive if each.category != "workspace"]
+        return bool(known) and all(each.holds for each in known)
 
     @property
     def ladder(self) -> Ladder | None:

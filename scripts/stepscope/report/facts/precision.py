@@ -104,7 +104,7 @@ class Precision(Chapter):
     def forced(self) -> list[Row]:
         """Operations in 16 bits, each in each way and format, as _forced has them."""
         same = {"way": [WHOLE, AUTOCAST], "format": SIXTEEN}
-        rows = self.data.dicts("forced", status="ok", **same)
+        rows = self.data.dicts("forced", **same)
         return list(map(_forced, grouped(rows, *OF_FORCED).values()))
 
     def find(self, operation: str, way: str, precision: str) -> Row | None:

@@ -108,8 +108,8 @@ def shown(row: Row, **units: str) -> Row:
     they are not known; text is that of a record, and missing where it is empty.
     """
     made: Row = {}
-    for column in (*TABLES["cells"].columns, *TABLES[row["table"]].columns):
-        name = column.name
+    columns = TABLES["cells"].columns | TABLES[row["table"]].columns
+    for name, column in columns.items():
         if column.kind == NUMBER:
             unit = units.get(name) or column.printed or column.unit
             made[name] = number(row, name, unit)

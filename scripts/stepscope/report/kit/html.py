@@ -58,7 +58,7 @@ def _figure(path: str, caption: str, figures: Path | dict[str, str], number: int
         source = figures[path]
     else:
         source = Path(os.path.normpath(figures / path)).read_text()
-    drawn = svg.inline(source, number, f"Figure {number}")
+    drawn = svg.inline(source, number)
     label = f'aria-label="Figure {number}, to scroll"'
     scrolls = f'<div class="figure" role="region" tabindex="0" {label}>{drawn}</div>'
     return f"<figure>{scrolls}<figcaption>{caption}</figcaption></figure>"
