@@ -194,7 +194,6 @@ FLAGS = {
     "nsys_pytorch": Flag(
         "ranges of operators", choices=("none", "autograd-nvtx", "autograd-shapes-nvtx")
     ),
-    "nsys_cuda_graph_trace": Flag("CUDA graphs", choices=("node", "graph")),
     "processes": Flag("fresh processes, one after the other", positive, 3),
     "warmup": Flag("steps before the measured ones", not_negative, 2),
     "learning_rate": Flag("of the optimizer", duration, 1e-3),

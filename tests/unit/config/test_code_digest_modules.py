@@ -109,7 +109,7 @@ def test_the_library_is_imported_by_absolute_names_only():
 
 MODEL = {"num_layers": 2, "d_model": 8}
 PLAIN = ("attention.naive", "compilation.none", "losses.own", "optimizers.own", "precisions.fp32")
-FORMATS = [f"precisions.{name}" for name in ("bf16", "fp16", "fp32", "fp8", "tf32")]
+FORMATS = [f"precisions.{name}" for name in ("bf16", "fp16", "fp32", "fp8", "fp8_rowwise", "tf32")]
 FIRST, SECOND = {"name": "a"}, {"name": "b", "optimizer": "fused", "precision": "fp8"}
 
 

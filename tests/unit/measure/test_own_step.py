@@ -170,6 +170,7 @@ def test_phases_outside_a_recording_do_nothing():
         ({"items": (0, "tokens")}, "a step's items is (0, 'tokens'); give (8192"),
         ({"flop": "many"}, "a step's flop is 'many'; give a number above 0"),
         ({"flop": -1}, "a step's flop is -1; give a number above 0"),
+        ({"flop": True}, "a step's flop is True; give a number above 0"),
         ({"flop": float("nan")}, "a step's flop is nan; give a number above 0"),
     ],
 )

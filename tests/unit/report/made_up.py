@@ -60,7 +60,8 @@ def write_tables(folder, *tables):
 def planted(data, **instead):
     """A machine's tables with others in the place of some."""
     less = Data(data.folder, data.machine)
-    less._read = {name: data[name] for name in TABLES} | instead
+    known = {name: data[name] for name in TABLES} | instead
+    less._read = {(name, None): frame for name, frame in known.items()}
     return less
 
 

@@ -67,7 +67,10 @@ def test_what_cannot_be_described_is_one_line(describe, configuration):
             "has no model 'large'; under models there are: small, odd",
         ),
         (["--models", "odd", "--config", configuration], "models.odd has neither build nor hf"),
-        (["--models", "odd", "--config", "absent.yaml"], "absent.yaml: there is no such file"),
+        (
+            ["--models", "odd", "--config", "absent.yaml"],
+            "absent.yaml cannot be read: No such file",
+        ),
     ):
         answer = describe(*words)
         assert answer.startswith("error: ")
