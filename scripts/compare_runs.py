@@ -43,7 +43,7 @@ def main() -> None:
             show(compare.write(found, TEMPLATES, given.out, given.command or typed))
         else:
             show(compare.summary(found))
-    sys.exit(bool(found.worse))
+    sys.exit(bool(found.series["worse"]))
 
 
 def arguments() -> argparse.Namespace:

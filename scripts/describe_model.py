@@ -12,17 +12,19 @@ import sys
 from pathlib import Path
 
 from stepscope.config.flags import CONFIG, mapping, positive
-from stepscope.model import own
+from stepscope.model.own.reference import HUGGING_FACE, ModelError
 from stepscope.yaml_files import read_yaml, unreadable
 
 
 def main() -> None:
     given = parser().parse_args()
     os.environ["CUDA_VISIBLE_DEVICES"] = ""  # before torch is imported
+    from stepscope.model.own import assembled
+
     try:
         reference, keys = chosen(given)
-        found = own.describe(reference, keys, given.context, given.batch)
-    except own.ModelError as error:
+        found = assembled.describe(reference, keys, given.context, given.batch)
+    except ModelError as error:
         sys.exit(f"error: {error}")
     except MemoryError:
         sys.exit(f"error: {reference}: out of memory on the CPU; describe a smaller one")
@@ -60,29 +62,29 @@ def parser() -> argparse.ArgumentParser:
 def chosen(given: argparse.Namespace) -> tuple[str, dict]:
     """(reference, keys) of the flags. Raises ModelError where they name no model."""
     if (given.model is None) == (given.models is None):
-        raise own.ModelError("give FILE.py:FUNCTION or hf:NAME, or else --models NAME")
+        raise ModelError("give FILE.py:FUNCTION or hf:NAME, or else --models NAME")
     if given.model is not None:
         try:
             return given.model, mapping(given.keys)
         except argparse.ArgumentTypeError as error:
-            raise own.ModelError(f"--keys: {error}") from None
+            raise ModelError(f"--keys: {error}") from None
     return of_configuration(given.config, given.models)
 
 
 def of_configuration(path: Path, name: str) -> tuple[str, dict]:
     """(reference, keys) of a name under `models`. Raises ModelError if it is not there."""
     if wrong := unreadable(path):
-        raise own.ModelError(wrong.splitlines()[0])
+        raise ModelError(wrong.splitlines()[0])
     models = read_yaml(path).get("models") or {}
     if name not in models:
-        raise own.ModelError(
+        raise ModelError(
             f"{path} has no model {name!r}; under models there are: {', '.join(models) or 'none'}"
         )
     keys = dict(models[name])
     if "hf" in keys:
-        return f"{own.HUGGING_FACE}{keys.pop('hf')}", keys
+        return f"{HUGGING_FACE}{keys.pop('hf')}", keys
     if "build" not in keys:
-        raise own.ModelError(f"{path}: models.{name} has neither build nor hf")
+        raise ModelError(f"{path}: models.{name} has neither build nor hf")
     return keys.pop("build"), keys
 
 
@@ -106,8 +108,7 @@ def lines(found: dict, context: int, batch: int) -> list[str]:
     say("inputs", f"{found['inputs']}; batch {batch}, context {context}")
     say("loss", found["loss"])
     say("blocks", "{count} x {class} in {path}".format(**blocks) if blocks else "none")
-    names = ", ".join(found["ranges"]["names"]) or "none"
-    say("ranges", f"by {found['ranges']['by']}: {names}")
+    say("ranges", ", ".join(found["ranges"]) or "none")
     counted = "not counted"
     if operations:
         whole, forward = _giga(operations["counter"]), _giga(operations["forward"])

@@ -18,7 +18,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def main() -> None:
     # Without a usage what is wrong is one line.
-    flags = argparse.ArgumentParser(description=__doc__, usage=argparse.SUPPRESS)
+    flags = argparse.ArgumentParser(
+        description=__doc__, usage=argparse.SUPPRESS, allow_abbrev=False
+    )
     flags.add_argument("--memory", default="24GB", help="as sold, or a card; %(default)s")
     flags.add_argument("--reserve", default="0GB", help="of it what others hold; %(default)s")
     fits.add_flags(flags)

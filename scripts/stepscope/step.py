@@ -67,8 +67,8 @@ def _is_counted(items: object) -> bool:
 
 
 def _is_positive(number: Any) -> bool:
-    """Whether it is a number above 0, and none that no step reaches."""
-    return isinstance(number, int | float) and 0 < number <= MOST
+    """Whether it is a number above 0, which True is not, and none that no step reaches."""
+    return isinstance(number, int | float) and number is not True and 0 < number <= MOST
 
 
 _NOTHING = nullcontext()

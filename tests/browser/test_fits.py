@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 from common import ROOT, picked
-from stepscope.formulas import fits, footprint
+from stepscope.formulas import fits
 from stepscope.formulas.footprint import OPTIONS, Setup
-from stepscope.formulas.options import values
+from stepscope.formulas.options import TERMS, values
 from stepscope.report.fits import document
 
 DRAWN = "document.documentElement.dataset.drawn"
@@ -51,8 +51,8 @@ def made_up(chosen):
 
 def for_the_page(setup):
     """A setup as the page's script has it: the sizes that do not follow from others."""
-    sizes = footprint.sizes_of(setup.shape, setup.batch, setup.context)
-    sizes |= {"devices": setup.devices, "checkpoint": setup.checkpoint}
+    follows = TERMS["dimensions"]
+    sizes = {name: size for name, size in setup.sizes.items() if name not in follows}
     chosen = {name: getattr(setup, name) for name in OPTIONS}
     return chosen | {"sizes": sizes, "window": setup.shape.window}
 

@@ -31,7 +31,7 @@ WITHOUT_EFFECT = (
     "stepscope.archive",  # packs results that are there
     "stepscope.files",  # how files are written
     "stepscope.machine",  # what the machine is, and who waits for whom
-    "stepscope.model.own.files",  # which files a model of one's own is made of
+    "stepscope.model.own.reference",  # how a model of one's own is named
     "stepscope.model.about",  # what an option's value says of itself
     "stepscope.model.chosen",  # finds the modules, which count by themselves
     "stepscope.formulas",  # what a step costs, which times are divided by afterwards

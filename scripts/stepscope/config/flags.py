@@ -21,6 +21,7 @@ from stepscope.config.profilers import NSYS_NEUTRAL
 from stepscope.machine import identity
 from stepscope.model.chosen import PACKAGES, names
 from stepscope.model.formats import PRECISIONS
+from stepscope.model.own.reference import ModelError, parse
 from stepscope.model.shape import ModelShape
 from stepscope.yaml_files import read_yaml
 
@@ -194,7 +195,6 @@ FLAGS = {
     "nsys_pytorch": Flag(
         "ranges of operators", choices=("none", "autograd-nvtx", "autograd-shapes-nvtx")
     ),
-    "nsys_cuda_graph_trace": Flag("CUDA graphs", choices=("node", "graph")),
     "processes": Flag("fresh processes, one after the other", positive, 3),
     "warmup": Flag("steps before the measured ones", not_negative, 2),
     "learning_rate": Flag("of the optimizer", duration, 1e-3),
@@ -254,7 +254,7 @@ def read(
         identity.MachineError,
         ValueError,
         ConfigError,
-        own_models.package().ModelError,
+        ModelError,
     ) as wrong:
         parser.error(str(wrong))
     return spec, Settings(out=given["out"], time_limit=given["time_limit"]), parser.error
@@ -291,7 +291,7 @@ def _resolve_model(given: dict, typed: set[str]) -> None:
     if kind == "step":
         given["precision"] = None
     if given.get(kind):
-        own_models.package().parse(given[kind], kind)
+        parse(given[kind], kind)
         keys = f"{kind}_keys"
         given |= {keys: None} | own_models.part_of_spec(given[kind], given[keys] or {}, kind)
     else:

@@ -103,12 +103,8 @@ def memory_cells(target: Target) -> list[Cell]:
 
 
 def profile_cells(target: Target) -> list[Cell]:
-    """The cells of the profile grid, in the configuration's order. Only where nsys may record they
-    have its options."""
-    profiler = target.settings["profiler"]
-    settings = of_device(target, "warmup", "steps") | {"profiler": profiler}
-    if target.device == "cuda" and profiler != "torch":
-        settings |= nsys_options(target.settings["nsys"])
+    """The cells of the profile grid, in the configuration's order."""
+    settings = of_device(target, "warmup", "steps") | {"profiler": target.settings["profiler"]}
     return training_cells(target, settings, with_steps=True)
 
 
@@ -141,12 +137,6 @@ def timed_steps(target: Target) -> dict:
 def of_device(target: Target, *keys: str) -> dict:
     """What a study's settings say under these keys for the device, as parts of a spec."""
     return {key: target.settings[key][target.device] for key in keys}
-
-
-def nsys_options(chosen: dict) -> dict:
-    """The configuration's choices for nsys as parts of a spec."""
-    trace = ",".join(sorted(chosen["trace"]))  # the order says nothing
-    return {f"nsys_{key}": value for key, value in (chosen | {"trace": trace}).items()}
 
 
 def training_cells(target: Target, settings: dict, with_steps: bool = False) -> list[Cell]:

@@ -2,33 +2,26 @@
 makes their cells stale.
 
 A spec names what is built by a text, `FILE:FUNCTION` or `hf:NAME`, and has no shape. Of a cell that
-compares steps each variant names its own. The package
-that builds them, stepscope.model.own, is loaded by name, so that no other cell depends on it.
+compares steps each variant names its own. What builds them is loaded by name elsewhere, so that no
+other cell depends on it.
 """
 
 import functools
 import hashlib
-import importlib
 import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from types import ModuleType
 from typing import Any
 
 from stepscope.config import ConfigError
 from stepscope.config.code_digest import Sources
+from stepscope.model.own.reference import ModelError, parse
 
 _SCIENTIFIC = re.compile(r"[-+]?(\d{1,15}\.?\d{0,15}|\.\d{1,15})[eE][-+]?\d{1,4}")
-HUGGING_FACE = "transformers"  # which every model of hf: is made of
 KINDS = ("model", "step")  # keys of a spec
 USUAL_CONTEXT = 128  # of a step
 GIVEN = ("context", "batch")  # of a step's entry: a cell's own
-
-
-def package() -> ModuleType:
-    """The package that builds models of one's own; it imports torch only when one is built."""
-    return importlib.import_module("stepscope.model.own")
 
 
 def specs(config: dict) -> dict[str, dict]:
@@ -58,9 +51,9 @@ def _spec(name: str, entry: dict, taken: Iterable[str], kind: str = "model") -> 
     keys = {key: value for key, value in entry.items() if key not in known}
     reference = entry["build"] if "build" in entry else f"hf:{entry['hf']}"
     try:
-        package().parse(reference, kind)
+        parse(reference, kind)
         return part_of_spec(reference, read_numbers(keys), kind)
-    except (package().ModelError, ValueError) as error:
+    except (ModelError, ValueError) as error:
         raise ConfigError(f"{where}: {error}") from None
 
 
@@ -110,7 +103,7 @@ def variant_of(given: dict) -> dict:
             f"{given['name']} is no step of one's own, which has a name, step: FILE.py:FUNCTION and"
             " step_keys, a mapping"
         )
-    package().parse(step, "step")
+    parse(step, "step")
     rest = {key: value for key, value in given.items() if key != "step_keys"}
     return rest | part_of_spec(step, keys, "step")
 
@@ -138,7 +131,7 @@ def require(name: str, spec: dict) -> None:
     for part, kind in _own_parts(spec):
         try:
             _made_of(part[kind])
-        except (package().ModelError, OSError) as error:
+        except (ModelError, OSError) as error:
             key = f"config key {kind}s.{part.get('name', name)}"
             raise ConfigError(f"{key}: {error}") from None
 
@@ -165,9 +158,8 @@ def _made_of(reference: str) -> tuple[str, set[str]]:
 
     Raises ModelError where the file is not there.
     """
-    packages = {HUGGING_FACE} if reference.startswith("hf:") else set()
-    first = package().file_of(reference)
-    if first is None:
-        return "", packages
+    first, *others = parse(reference).files()
     sources = Sources(first.parent, package=None)
-    return sources.digest(first.name), packages | sources.others(first.name)
+    digests = [sources.digest(first.name)]
+    digests += [hashlib.sha256(each.read_bytes()).hexdigest() for each in others]
+    return "\0".join(digests), sources.others(first.name)

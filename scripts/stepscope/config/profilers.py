@@ -7,7 +7,6 @@ NSYS_NEUTRAL = {
     "nsys_trace": "cuda,nvtx",
     "nsys_python_backtrace": "none",
     "nsys_pytorch": "none",
-    "nsys_cuda_graph_trace": "node",
 }
 
 

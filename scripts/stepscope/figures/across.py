@@ -8,7 +8,6 @@ from stepscope.figures import colours, marks, places, theme, words
 from stepscope.figures.steps import relative
 from stepscope.results.tables import Tables
 
-SHADES = ("black", "blue", "vermillion", "green", "orange", "purple", "sky")
 STEP = [*places.PLACE, "precision"]  # what a row is of
 MOST_PLACES = 24
 NUMBERS = ("mean", "median", "value")  # a ratio of two standard deviations says nothing
@@ -27,8 +26,8 @@ def machines(tables: Tables) -> Figure | None:
     if rows.empty:
         return None
 
-    shades = zip(names, cycle(SHADES), strict=False)  # all names, shades again and again
-    light = {name: colours.OKABE_ITO[shade].light for name, shade in shades}
+    shades = zip(names, cycle(colours.OKABE_ITO.values()), strict=False)  # again and again
+    light = {name: shade.light for name, shade in shades}
     subject = f"a whole training step, times that on {words.short(first, 30)}"
     key = {name: light[name] for name in others}
 

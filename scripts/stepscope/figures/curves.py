@@ -60,6 +60,7 @@ def curves(
             marker="X",
             facecolor=colours.PAPER,
             edgecolors=list(lost["colour"]),
+            linewidths=1,
             transform=panel.get_xaxis_transform(),
             label="_oom",
         )

@@ -28,17 +28,13 @@ def as_built(tables: Tables, frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(built=dtype.mask(dtype.isin(USUAL), frame["precision"]))
 
 
-def built(frame: pd.DataFrame) -> list[str]:
-    """The types of numbers of a frame, the widest precision first, then other types."""
-    kinds = frame["built"].unique()
-    return [*(each for each in PRECISIONS if each in kinds), *sorted({*kinds} - PRECISIONS.keys())]
-
-
 def with_lines(frame: pd.DataFrame) -> list[str]:
-    """Those in which a size is known at two contexts; all where none is."""
+    """The types of numbers in which a size is known at two contexts; all where none is. The widest
+    precision first, then other types."""
     counts = frame.dropna(subset="median").groupby(["built", "size"])["context"].nunique()
     drawn = set(counts[counts > 1].index.get_level_values("built"))
-    return [each for each in built(frame) if each in drawn or not drawn]
+    kinds = drawn or set(frame["built"])
+    return [*(each for each in PRECISIONS if each in kinds), *sorted(kinds - PRECISIONS.keys())]
 
 
 def in_order(tables: Tables, frame: pd.DataFrame) -> pd.DataFrame:

@@ -1,22 +1,29 @@
 """A roofline (Williams, Waterman and Patterson 2009): the rates that parts of a step reach, over
 the operations that they do for each byte, below what the machine allows."""
 
+import math
+
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from stepscope.figures import colours, marks, places, theme, words
+from stepscope.figures.where import led
 from stepscope.results.tables import Tables
 
-WORK = ["flop", "bytes", "gpu_time"]
-NAMES = words.SHORT | {  # range: what it is called, where that is another
+WORK = ["flop", "bytes", "time"]
+NAMES = words.SHORT | {  # range or kind of kernels: what it is called, where that is another
     "RoPE(Q)": "RoPE",
     "RoPE(K)": "RoPE",
     "attention norm": "norms",
     "FFN norm": "norms",
     "final norm": "norms",
+    "matmul": "matrix products",
 }
+KINDS = {"optimizer": "optimizer", "fused attention": "fused attention"}  # whose colours they have
 AREA = 900  # square points of a mark that stands for all of the time
+LINE = 0.065  # of a panel's height that a name takes
 FAR = 1.5  # that its neighbour does more operations a byte, from which on a mark stands by itself
 
 
@@ -26,54 +33,74 @@ def plain_ranges(tables: Tables) -> pd.DataFrame:
     return places.main_step(tables, rows)
 
 
-def points(tables: Tables, ranges: pd.DataFrame) -> pd.DataFrame:
-    """WORK by the names of ranges, forward, and of the optimizer of their step."""
-    steps = tables.rows("phases", cell=set(ranges["cell"]), phase="optimizer")
-    every = pd.concat([ranges, steps.assign(module="optimizer")])
-    known = every[every["gpu_time"] > 0].dropna(subset=WORK)
-    return known.groupby(known["module"].replace(NAMES))[WORK].sum()
+def points(tables: Tables, cell: str) -> pd.DataFrame:
+    """WORK of a profiled cell's parts by their names, the longest first: of its ranges, forward, or
+    else of its kinds of kernels; and of the optimizer."""
+    named = {"module": "part", "category": "part", "gpu_time": "time"}
+    own = tables.rows("modules", cell=cell, kind="module")
+    if not own["bytes"].any():
+        own = tables.rows("categories", cell=cell, phase="step")
+    optimizer = tables.rows("phases", cell=cell, phase="optimizer").assign(part="optimizer")
+    every = pd.concat([rows.rename(columns=named) for rows in (own, optimizer)])
+    known = every[every["time"] > 0].dropna(subset=WORK)
+    by = known.groupby(known["part"].replace(NAMES))
+    return by[WORK].sum().sort_values("time", ascending=False)
 
 
 def roofline(tables: Tables) -> Figure | None:
-    """Of the plain step: a mark for each part, and right of those that are near each other their
-    names, below the roof."""
-    ranges = plain_ranges(tables)
-    rows = points(tables, ranges)
+    """Of the plain step and, where it was profiled, of that with all changes of the ladder."""
+    plain = plain_ranges(tables).head(1)
+    titles = dict.fromkeys(led(tables)["profile"][1:], "all changes")
+    titles = dict.fromkeys(plain["cell"], "plain") | titles
+    parts = [points(tables, cell).assign(cell=cell) for cell in titles]
     copies, products = (places.best_rates(tables, of) for of in ("copy", "matmul"))
     # Of a type that is no precision there is no roof, and the optimizer alone needs none.
-    if copies.empty or len(rows) < 2 or ranges["built"].iloc[0] not in products:
+    most_parts = max(map(len, parts), default=0)
+    if copies.empty or most_parts < 2 or plain["built"].iloc[0] not in products:
         return None
 
-    copy, most = copies.iloc[0], products[ranges["built"].iloc[0]]
-    unit, scale = words.rate_unit(most)
-    rows["x"] = rows["flop"] / rows["bytes"]
-    rows["y"] = rows["flop"] / rows["gpu_time"] / scale
-    rows["size"] = np.sqrt(AREA * rows["gpu_time"] / rows["gpu_time"].sum())
-    rows = rows.sort_values("x")
-    ends = rows["x"].agg(["min", "max"]) * [0.4, 12]
+    every = pd.concat(parts)
+    every["x"] = every["flop"] / every["bytes"]
+    ends = every["x"].agg(["min", "max"]) * [0.4, 12]
+    shown = list(every.groupby("cell", sort=False))
+    subject = words.place(plain.iloc[0]) + "; areas are times"
+    figure, panels = theme.panels(len(shown), 1, 0.6 + 2.5 * len(shown), subject, sharex=True)
+    for panel, (cell, own) in zip(panels, shown, strict=True):
+        precision = tables.row("cells", cell=cell)["precision"]
+        copy, most = copies.iloc[0], products.get(precision, math.nan)
+        unit, scale = words.rate_unit(most)
+        rates = f"{words.number(most / scale)} {unit}, {words.number(copy / 1e9)} GB/s"
+        panel.set_title(f"{titles[str(cell)]}, {precision}; the roof: {rates}")
+        panel.set(xscale="log", yscale="log", xlim=ends, ylabel=unit)
+        across = np.array([ends["min"], most / copy, ends["max"]])
+        roof = np.minimum(across * copy, most) / scale
+        _parts(panel, own.assign(y=own["flop"] / own["time"] / scale), across, roof)
+        panel.plot(across, roof, label="roof", **marks.DASHED | {"color": colours.MUTED})
+    marks.log_axis(panels[-1].xaxis, *ends)
+    panels[-1].set_xlabel("operations a byte")
+    return figure
+
+
+def _parts(panel: Axes, rows: pd.DataFrame, across: np.ndarray, roof: np.ndarray) -> None:
+    """A mark for each, and right of those that are near each other their names, below the roof,
+    which leads through these points."""
     low, high = rows["y"].min() / 8, rows["y"].max() * 6
-    across = np.array([ends["min"], most / copy, ends["max"]])
-    roof = np.minimum(across * copy, most) / scale
-
-    figure, panel = theme.single(3.1, f"{words.place(ranges.iloc[0])}; areas are times")
-    rates = f"{words.number(most / scale)} {unit}, {words.number(copy / 1e9)} GB/s"
-    panel.set(xscale="log", yscale="log", xlim=ends, ylim=(low, high), title=f"the roof: {rates}")
-    panel.set(xlabel="operations a byte", ylabel=unit)
-    marks.log_axis(panel.xaxis, *ends)
+    panel.set_ylim(low, high)
     marks.log_axis(panel.yaxis, low, high)
-    panel.plot(across, roof, label="roof", **marks.DASHED | {"color": colours.MUTED})
-
-    for _, near in rows.groupby((rows["x"].pct_change() > FAR).cumsum()):
+    rows = rows.assign(markersize=np.sqrt(AREA * rows["time"] / rows["time"].sum()))
+    rows = rows.sort_values("x")
+    cluster = (rows["x"].pct_change() > FAR).cumsum()
+    line = (high / low) ** LINE
+    for _, near in rows.groupby(cluster):
+        labels: list[marks.End] = []
         right = near["x"].max() * 1.25
         top = np.interp(right, across, roof)
-        labels: list[marks.End] = []
-        for name, row in near.sort_values("y", ascending=False).iterrows():
-            kind = "elementwise" if row["x"] < 10 else "matmul"
-            colour = colours.of("category", "optimizer" if name == "optimizer" else kind)
-            look = {"markersize": row["size"], "alpha": 0.6, "markeredgewidth": 0}
-            panel.plot(row["x"], row["y"], "o", color=colour, label=name, **look)
-            top = min(top / 1.8, row["y"])
-            labels.append((str(name), right, top, colour))
+        ordered = near.sort_values("y", ascending=False)
+        for row in ordered.reset_index().to_dict("records"):
+            kind = KINDS.get(row["part"], "elementwise" if row["x"] < 10 else "matmul")
+            colour = colours.of("category", kind)
+            look = {"markersize": row["markersize"], "alpha": 0.6, "markeredgewidth": 0}
+            panel.plot(row["x"], row["y"], "o", color=colour, label=row["part"], **look)
+            top = min(top / line, row["y"])
+            labels.append((row["part"], right, top, colour))
         marks.label_ends(panel, labels)
-
-    return figure

@@ -78,9 +78,10 @@ def memory(text: str) -> int:
     behind it a number stands for itself. Raises ValueError."""
     cards = {_plain(name): size for name, size in KNOWN["cards"].items()}
     complaint = f"memory {text!r}: say 24GB, or a card: {', '.join(KNOWN['cards'])}"
-    size = cards.get(_plain(text)) or _number(text, complaint)
-    is_sold = _plain(text) not in cards and not text.lower().endswith("gib")
-    return int(size * (SOLD if is_sold else 1) * 2**30)
+    if size := cards.get(_plain(text)):
+        return int(size * 2**30)
+    share = 1 if text.lower().endswith("gib") else SOLD
+    return int(_number(text, complaint) * share * 2**30)
 
 
 def _number(text: str, complaint: str) -> float:
@@ -117,13 +118,12 @@ def wrong(setup: Setup) -> str | None:
 def check_own(given: Namespace, used: tuple[str, ...], words: Iterable[str] = ()) -> None:
     """Raises ValueError for flags that a model or step of one's own, which is asked for no others
     than `used`, does not have, and for their values that it cannot have. words: what was typed."""
-    typed = {word.partition("=")[0] for word in words}
+    typed = {word.partition("=")[0].removeprefix("--") for word in words}
     require(vars(given))
-    for name, usual in USUAL.items():
+    for name in filter(typed.__contains__, USUAL):
         chosen = getattr(given, name)
         is_possible = name not in PACKAGES or chosen in names(name)
-        is_given = chosen != usual or f"--{name}" in typed
-        if is_given and not (name in used and is_possible):
+        if name not in used or not is_possible:
             raise ValueError(f"--{name} {chosen}: not with a model or step of your own")
 
 

@@ -27,16 +27,11 @@ def forward_flops_by_component(shape: ModelShape, batch: int, context: int) -> d
     return {name: sizes[name] for name in COMPONENTS}
 
 
-def forward_flops(shape: ModelShape, batch: int, context: int) -> int:
-    """Operations of one forward pass over (batch, context) tokens."""
-    return sum(forward_flops_by_component(shape, batch, context).values())
-
-
 def step_flops(shape: ModelShape, batch: int, context: int) -> int:
     """Operations of one training step: forward and backward, which has twice as many, since each
     product C = A B has two gradients, each a product of the same size. The optimizer has no matrix
     products and adds none."""
-    return 3 * forward_flops(shape, batch, context)
+    return 3 * sum(forward_flops_by_component(shape, batch, context).values())
 
 
 def model_flops(shape: ModelShape, batch: int, context: int, is_causal_half: bool = False) -> int:

@@ -25,7 +25,7 @@ here.
 import functools
 import re
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from stepscope.formulas.architecture import Architecture
 from stepscope.formulas.options import DTYPE_BYTES, TERMS, Row, value
@@ -107,19 +107,12 @@ class Setup:
         return less < more
 
 
-def sizes_of(shape: ModelShape, batch: int, context: int) -> dict[str, int]:
-    """Dimensions of a model and of what it is given."""
-    given = {"batch": batch, "context": context, "window": shape.keys_seen(context)}
-    own = {
-        name: getattr(shape, field, getattr(Architecture, field, 0))
-        for name, field in TERMS["sizes"].items()
-    }
-    return given | {"tokens of a chunk": CHUNK} | own
-
-
 def all_sizes(shape: ModelShape, batch: int, context: int, **others: int) -> dict[str, int]:
-    """The same with others, and those that follow from them."""
-    found = sizes_of(shape, batch, context) | others
+    """Dimensions of a model and of what it is given, others, and those that follow from them."""
+    found = {"batch": batch, "context": context, "window": shape.keys_seen(context)} | others
+    found["tokens of a chunk"] = CHUNK
+    for name, field in TERMS["sizes"].items():
+        found[name] = getattr(shape, field, getattr(Architecture, field, 0))
     for name, (how, *products) in TERMS["dimensions"].items():
         found[name] = _COMBINED[how](product(each, found) for each in products)
     return found
@@ -208,8 +201,3 @@ def _tensor(setup: Setup, category: str, row: Row, over: str) -> Contribution:
 def total(contributions: list[Contribution] | tuple[Contribution, ...]) -> int:
     """Bytes of all together."""
     return sum(each.bytes for each in contributions)
-
-
-def times(count: int, contributions: tuple[Contribution, ...]) -> list[Contribution]:
-    """So many times as many of each; none of none."""
-    return [replace(each, count=count * each.count) for each in contributions if count]

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from stepscope.formulas.footprint import TERMS, Contribution, Setup, group, holds, times, total
+from stepscope.formulas.footprint import TERMS, Contribution, Setup, group, holds, total
 
 MOST = TERMS["bounds"]["batch"][1]  # that a batch or a context may be
 # Mode -> its flags in the table.
@@ -58,26 +58,24 @@ def moments(setup: Setup, mode: str, workspace: int = 0) -> list[Peak]:
     always = _alive(setup, TERMS["always"]["alive"], flags, {})
     if workspace:
         always.append(Contribution("workspace", "", "libraries", "as given", workspace, "uint8"))
+    layers, every = setup.shape.num_layers, setup.checkpoint
+    at_the_loss = {
+        "layers": layers,
+        "others": layers - 1,
+        "kept": 0 if every else layers,  # blocks whose saved tensors are there
+        "boundaries": math.ceil(layers / every) if every else 0,  # inputs of groups
+    }
     found = []
     for moment in TERMS["moments"]:
         if not holds(moment["when"], flags):
             continue
         places = _blocks(setup) if moment.get("each") else {"": {}}
         for block, others in places.items():
-            counts = _at_the_loss(setup) | others
-            alive = [*always, *_merged(_alive(setup, moment["alive"], flags, counts))]
+            alive = [*always, *_alive(setup, moment["alive"], flags, at_the_loss | others)]
             alive.sort(key=lambda each: -each.bytes)
             part = f"{block}/{moment['part']}" if block else moment["part"]
             found.append(Peak(moment["phase"], part, alive))
     return found
-
-
-def _at_the_loss(setup: Setup) -> dict[str, int]:
-    """Of how many blocks the saved tensors are there, and how many inputs of groups."""
-    layers, every = setup.shape.num_layers, setup.checkpoint
-    boundaries = math.ceil(layers / every) if every else 0
-    kept = 0 if every else layers
-    return {"layers": layers, "others": layers - 1, "kept": kept, "boundaries": boundaries}
 
 
 def _blocks(setup: Setup) -> dict[str, dict[str, int]]:
@@ -100,20 +98,18 @@ def _blocks(setup: Setup) -> dict[str, dict[str, int]]:
 def _alive(
     setup: Setup, entries: list[dict], flags: frozenset[str], counts: dict[str, int]
 ) -> list[Contribution]:
-    """The tensors of the entries of a moment."""
-    found = []
+    """The tensors of the entries of a moment, equal ones of several blocks as one contribution."""
+    found: Counter[Contribution] = Counter()
     for entry in entries:
         if not holds(entry.get("when", ""), flags):
             continue
-        count = entry.get("count", 1)
+        said = entry.get("count", 1)
+        count = counts.get(said, said)
         only, but = entry.get("only"), entry.get("but", ())
-        tensors = [
-            each
-            for each in group(setup, entry["of"])
-            if each.name not in but and (only is None or each.name in only)
-        ]
-        found += times(counts.get(count, count), tuple(tensors))
-    return found
+        for each in group(setup, entry["of"]):
+            if count and each.name not in but and (only is None or each.name in only):
+                found[replace(each, count=1)] += count * each.count
+    return [replace(one, count=count) for one, count in found.items()]
 
 
 def last_that(holds: Callable[[int], bool], most: int | None = None) -> int:
@@ -124,11 +120,3 @@ def last_that(holds: Callable[[int], bool], most: int | None = None) -> int:
         limit *= 2
     numbers = range(max(1, limit // 2), limit)
     return numbers.start + bisect_left(numbers, True, key=lambda number: not holds(number)) - 1
-
-
-def _merged(contributions: list[Contribution]) -> list[Contribution]:
-    """Equal tensors of several blocks as one contribution."""
-    counts: Counter[Contribution] = Counter()
-    for each in contributions:
-        counts[replace(each, count=1)] += each.count
-    return [replace(one, count=count) for one, count in counts.items()]

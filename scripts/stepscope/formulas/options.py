@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stepscope.model.about import About, Attention, Loss, Optimizer
-from stepscope.model.chosen import PACKAGES, about, names, said
+from stepscope.model.about import Attention, Loss, Optimizer, Precision
+from stepscope.model.chosen import PACKAGES, about, names
 from stepscope.model.formats import FORMATS
 
 
@@ -73,41 +73,42 @@ def value(option: str, name: str) -> Value:
         return Value(**others[name])
     if option not in PACKAGES:
         raise ValueError(f"no {option} {name!r}; there are: {', '.join(values(option))}")
-    if option == "precision":
-        return _precision(name)
-    if option == "optimizer":
-        return _optimizer(name)
     says = about(option, name)
-    return Value(label=says.label, flags=_flags(name, says))
-
-
-def _flags(name: str, says: About) -> list[str]:
+    if isinstance(says, Precision):
+        return _precision(name, says)
+    if isinstance(says, Optimizer):
+        return _optimizer(name, says)
+    is_set = {"compiled": name != "none", "graphs": name == "graphs"}
     if isinstance(says, Attention):
-        return [says.keeps, *(["masked"] if says.masks_window else [])]
+        is_set = {says.keeps: True, "masked": says.masks_window}
     if isinstance(says, Loss):
-        keeps = "in-chunks" if says.keeps == "gradients" else says.keeps
-        return [keeps, *(["fused-loss"] if says.is_fused else [])]
-    return {"none": [], "graphs": ["compiled", "graphs"]}.get(name, ["compiled"])
+        is_set = {says.keeps: True, "fused-loss": says.is_fused}
+    return Value(label=says.label, flags=_flags(is_set))
 
 
-def _precision(name: str) -> Value:
+def _flags(is_set: dict[str, bool]) -> list[str]:
+    return [flag for flag, is_there in is_set.items() if is_there]
+
+
+def _precision(name: str, says: Precision) -> Value:
     """Weights and moments are fp32 in all precisions of this project."""
-    label = about("precision", name).label
     runs = FORMATS[name]
-    types = {"low": runs.dtype} | dict.fromkeys(("weight", "state", "stream", "kept"), "float32")
-    flags = ["autocast"] if runs.is_autocast else []
-    if DTYPE_BYTES[runs.dtype] == 2:
-        flags.append("16-bit")
-    if runs.outside:
-        flags.append(name)
-    rates = [name, runs.outside or name]
-    return Value(label=label, flags=flags, types=types, rates=rates)
+    is_set = {
+        "autocast": runs.is_autocast,
+        "16-bit": DTYPE_BYTES[runs.dtype] == 2,
+        name: bool(runs.outside),
+    }
+    return Value(
+        label=says.label,
+        flags=_flags(is_set),
+        types={"low": runs.dtype} | dict.fromkeys(("weight", "state", "stream", "kept"), "float32"),
+        rates=[name, runs.outside or name],
+    )
 
 
-def _optimizer(name: str) -> Value:
+def _optimizer(name: str, says: Optimizer) -> Value:
     """What it keeps of each parameter, and needs in a step besides; of PyTorch's fused AdamW not
     the step count of each parameter."""
-    says = said("optimizer", name, Optimizer)
     if says.state is None or says.workspace is None:
         raise ValueError(f"optimizer {name}: its state is not known to the closed form")
     state = [_row("moments", f"{says.state} × parameters")] if says.state else []

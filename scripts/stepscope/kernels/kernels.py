@@ -15,7 +15,6 @@ from stepscope.kernels import (
     masks,
     portable_backward,
     portable_forward,
-    split_backward,
     tiles,
 )
 from stepscope.kernels.hopper_tiles import counter, processors
@@ -128,11 +127,12 @@ def backward_plan(
     if by_tma:
         module = hopper_backward if q.shape[-1] <= 128 else hopper_backward_wide
         module.add_to(plan, mask, tiles.hopper_backward(q.shape[-1]))
-    elif split:
-        split_backward.add_to(plan, mask, split)
     else:
-        both = (tiles.portable("keys", q, on_hopper), tiles.portable("queries", q, on_hopper))
-        portable_backward.add_to(plan, mask, both)
+        both = split or (
+            tiles.portable("keys", q, on_hopper),
+            tiles.portable("queries", q, on_hopper),
+        )
+        portable_backward.add_to(plan, mask, both, is_split=bool(split))
     return plan
 
 

@@ -33,7 +33,7 @@ def mask_of(
     return Mask(is_causal, offset, window)
 
 
-def check(is_causal: bool, window: int | None, lower_right: bool) -> None:
+def check(is_causal: bool, window: int | None, lower_right: bool = False) -> None:
     """Raise ValueError, in one line, for a mask that means nothing."""
     if not is_causal and (window is not None or lower_right):
         what = "a window" if window is not None else "lower_right"
@@ -46,13 +46,6 @@ def check(is_causal: bool, window: int | None, lower_right: bool) -> None:
         )
 
 
-def is_plain(queries: int, keys: int, window: int | None, lower_right: bool) -> bool:
-    """Whether a causal mask is PyTorch's `is_causal`, with nothing else to it."""
-    mask = mask_of(queries, keys, True, window, lower_right)
-    # Not `mask == (True, 0, 0)`: torch 2.11 compiles that, of a named tuple, to False.
-    return mask.offset == 0 and mask.window == 0
-
-
 def blind(queries: int, keys: int, mask: Mask) -> tuple[int, int]:
     """(a, b): queries before a and queries from b on see no key; those between see one at least."""
     if not mask.is_causal:
@@ -63,7 +56,7 @@ def blind(queries: int, keys: int, mask: Mask) -> tuple[int, int]:
 
 
 def visible(
-    queries: int, keys: int, device: torch.device, window: int | None, lower_right: bool
+    queries: int, keys: int, device: torch.device, window: int | None, lower_right: bool = False
 ) -> Tensor:
     """(queries, keys) bool: whether a query sees a key, causal."""
     mask = mask_of(queries, keys, True, window, lower_right)

@@ -63,6 +63,12 @@ class Measurement(contextlib.AbstractContextManager):
         self._more: dict = {}  # parts of the summary, whatever the study
 
     def __enter__(self) -> "Measurement":
+        with self._open as opened:  # if anything fails it is closed
+            self._enter()
+            self._open = opened.pop_all()
+        return self
+
+    def _enter(self) -> None:
         process.die_with_parent()
         process.adopt_orphans()
         others = process.children()
@@ -98,7 +104,6 @@ class Measurement(contextlib.AbstractContextManager):
         if "processes" not in self.spec:
             self._prepare()
         self._more |= own_cell.look_at(self.spec)
-        return self
 
     def _prepare(self) -> None:
         """Make the process that measures ready for it."""

@@ -13,14 +13,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from stepscope.axes import option
 from stepscope.measure import memory, models
 from stepscope.measure.found import Found
 from stepscope.measure.ladder import spec_of
 from stepscope.measure.steps import caught
 from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import Workload, workload
-from stepscope.model.chosen import load
 
 BYTES = 256  # different tokens
 EVERY = 10  # of so many files the last is held out
@@ -90,8 +88,7 @@ def trained(spec: dict, lessons: Tensor, exam: Tensor) -> dict:
     """Of a variant its `curve` ((steps, mean training loss)), its `held_out` loss, and that of the
     `frequencies` alone; None for what is no finite number. Raises models.Unsupported."""
     work = workload(spec)
-    make = load("optimizer", option(spec, "optimizer")).make
-    work.optimizer = make(work.parameters, lr=spec["learning_rate"])
+    work.optimizer = work.optimizer_of(work.parameters, lr=spec["learning_rate"])
     is_scaled = spec.get("scaled", False)
     if is_scaled and not isinstance(work.optimizer, torch.optim.Optimizer):
         raise models.Unsupported("PyTorch scales the loss for its own optimizers alone")

@@ -92,14 +92,13 @@ def options(spec: dict) -> dict[str, str]:
     samples the processor; a threshold (of nanoseconds) it applies to the last named kind of calls
     alone.
     """
-    chosen = NSYS_NEUTRAL | spec
     found = {
-        "trace": chosen["nsys_trace"],
+        "trace": spec.get("nsys_trace", NSYS_NEUTRAL["nsys_trace"]),
         "capture-range": "cudaProfilerApi",
         "capture-range-end": "stop",
         "sample": "none",
         "cpuctxsw": "none",
-        "cuda-graph-trace": chosen["nsys_cuda_graph_trace"],
+        "cuda-graph-trace": "node",
         "force-overwrite": "true",
     }
     if "nsys_python_backtrace" in spec:

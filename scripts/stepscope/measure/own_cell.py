@@ -6,6 +6,7 @@ is not touched, and nothing has run in the process that measures.
 """
 
 import contextlib
+import importlib
 import os
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from stepscope.config import own_models
 from stepscope.machine import process
 from stepscope.machine.locks import HELD
 from stepscope.measure import processes
+from stepscope.model.own.reference import ModelError
 
 
 def look_at(spec: dict) -> dict:
@@ -37,7 +39,7 @@ def or_one_line() -> Iterator[None]:
     one line."""
     try:
         yield
-    except own_models.package().ModelError as error:
+    except ModelError as error:
         sys.exit(f"error: {error}")
 
 
@@ -48,12 +50,15 @@ def looked_at(spec: dict) -> dict | None:
     """
     from stepscope.measure import memory
 
-    own = own_models.package()
+    # By name, so that no other cell depends on it.
+    assembled = importlib.import_module("stepscope.model.own.assembled")
     keys = own_models.keys_of(spec)
     process.limit_address_space()
     try:
         with or_one_line():
-            return own.describe(spec["model"], keys, spec["context"], spec["batch"], spec["seed"])
+            return assembled.describe(
+                spec["model"], keys, spec["context"], spec["batch"], spec["seed"]
+            )
     except Exception as error:
         if not memory.is_out_of_memory(error):
             raise

@@ -52,20 +52,21 @@ def together(
     others = process.children()
     # What they return comes by memory that both have: their own children may hold a pipe open.
     children: dict[BaseProcess, BinaryIO] = {}
+    left: set[int] = set()
     for name, run in runs.items():
         returned = os.fdopen(os.memfd_create(name), "w+b")
         child = FORK.Process(target=_run, args=(run, returned), name=name)
         sys.stdout.flush()
         child.start()
+        left.add(os.pidfd_open(child.pid or 0))  # at once: the next one's start reaps it
         children[child] = returned
-    left = {os.pidfd_open(child.pid or 0) for child in children}
     answer = partial(_answer, len(children) == 1)
     found: list = []
     try:
         while left:
             ended = wait(left, seconds)
             if not ended:
-                raise SystemExit("they did not end in the time that they were given")
+                raise SystemExit("the processes did not end in the time that they were given")
             left.difference_update(ended)
             found = [answer(*each) for each in children.items() if each[0].exitcode is not None]
             failed = [each for each in found if isinstance(each, BaseException)]

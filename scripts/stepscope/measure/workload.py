@@ -100,7 +100,12 @@ class Workload:
 
     def renew_optimizer(self) -> None:
         """An optimizer without state: that of the one before is let go of."""
-        self.optimizer = load("optimizer", option(self.spec, "optimizer")).make(self.parameters)
+        self.optimizer = self.optimizer_of(self.parameters)
+
+    def optimizer_of(self, parameters: list[Tensor], **settings: float) -> torch.optim.Optimizer:
+        """The spec's, of these parameters."""
+        make = load("optimizer", option(self.spec, "optimizer")).make
+        return make(parameters, **settings)
 
     @property
     def optimizers(self) -> list[torch.optim.Optimizer]:

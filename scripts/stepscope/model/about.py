@@ -54,11 +54,11 @@ class Optimizer(About):
 
 @dataclass(frozen=True, kw_only=True)
 class Loss(About):
-    """keeps: what it saves for the backward pass; "gradients": of what the head is given and of its
-    weight, as logits are made in chunks. is_fused: whether a compiler leaves out what lies between
-    the logits and their gradient."""
+    """keeps: what it saves for the backward pass; "in-chunks": gradients of what the head is given
+    and of its weight, as logits are made in chunks. is_fused: whether a compiler leaves out what
+    lies between the logits and their gradient."""
 
-    keeps: Literal["logits", "log-softmax", "gradients"]
+    keeps: Literal["logits", "log-softmax", "in-chunks"]
     is_fused: bool = False
 
 

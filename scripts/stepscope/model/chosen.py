@@ -10,7 +10,7 @@ import importlib
 import pkgutil
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from stepscope.model.about import About, Attention, Loss, Optimizer, Precision
 
@@ -67,27 +67,25 @@ def said(option: str, name: str, kind: type[Said]) -> Said:
 
     Raises ValueError as module_of() does; or, naming the file, where that is missing or wrong.
     """
+    module_of(option, name)
+    path = _folder(option) / f"{name}.py"
     constant = "ABOUT" if issubclass(kind, About) else kind.__name__.upper()
-    path, fields = _fields(option, name, constant, kind.__name__)
+    calls = filter(None, (call_of(node, constant) for node in _tree(path).body))
+    call = next((each for each in calls if ast.unparse(each.func) == kind.__name__), None)
+    if call is None:
+        expected = f"{constant} = {kind.__name__}(...)"
+        raise ValueError(f"{path}: there is no {expected} at its top level; add it")
     try:
-        return kind(**fields)
+        return kind(**{str(each.arg): ast.literal_eval(each.value) for each in call.keywords})
     except TypeError as error:
         raise ValueError(f"{path}: {constant}: {error}") from None
+    except ValueError:
+        raise ValueError(f"{path}: {constant} takes literals alone; it is read, not run") from None
 
 
 @functools.cache
-def _fields(option: str, name: str, constant: str, kind: str) -> tuple[Path, dict[str, Any]]:
-    """(the module's file, the literals that it makes the constant of)."""
-    module_of(option, name)
-    path = _folder(option) / f"{name}.py"
-    tree = ast.parse(path.read_bytes(), filename=str(path))
-    call = next(filter(None, (call_of(node, constant) for node in tree.body)), None)
-    if call is None or ast.unparse(call.func) != kind:
-        raise ValueError(f"{path}: there is no {constant} = {kind}(...) at its top level; add it")
-    try:
-        return path, {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
-    except ValueError:
-        raise ValueError(f"{path}: {constant} takes literals alone; it is read, not run") from None
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_bytes(), filename=str(path))
 
 
 def call_of(node: ast.stmt, constant: str) -> ast.Call | None:

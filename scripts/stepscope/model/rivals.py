@@ -23,12 +23,6 @@ def _is_installed(module: str) -> bool:
         return False
 
 
-def check(q: Tensor, k: Tensor, v: Tensor) -> None:
-    """Raise ValueError for operands that they do not take."""
-    if q.dtype not in TYPES:
-        raise ValueError(f"it takes float16 and bfloat16, not {q.dtype}")
-
-
 @dataclass(frozen=True)
 class Rival:
     """The kernels of a package's module, as an implementation of stepscope.model.attention."""
@@ -47,6 +41,11 @@ class Rival:
         said = f"{self.package} needs compute capability {needed} or more; this GPU has {has}"
         return said if own < LEAST else None
 
+    def check(self, q: Tensor, k: Tensor, v: Tensor) -> None:
+        """Raise ValueError for operands that they do not take."""
+        if q.dtype not in TYPES:
+            raise ValueError(f"it takes float16 and bfloat16, not {q.dtype}")
+
     def attention(
         self, q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None = None
     ) -> Tensor:
@@ -55,8 +54,8 @@ class Rival:
         That takes (batch, length, heads, d_head), and its causal mask ends at the last key. Raises
         ValueError for another mask, and as check() does.
         """
-        masks.check(is_causal, window, lower_right=False)
-        check(q, k, v)
+        masks.check(is_causal, window)
+        self.check(q, k, v)
         if is_causal and q.shape[-2] != k.shape[-2]:
             raise ValueError("its causal mask ends at the last key; give as many queries as keys")
         more = {"window_size": (window - 1, 0)} if window else {}

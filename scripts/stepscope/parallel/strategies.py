@@ -20,7 +20,6 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from stepscope.axes import option
 from stepscope.measure import models
 from stepscope.measure.workload import Workload, unsupported
-from stepscope.model.chosen import load
 from stepscope.model.formats import FORMATS
 from stepscope.parallel.place import Place
 
@@ -85,9 +84,6 @@ class Replica(Workload):
         """Go on with the part of the batch that a rank has."""
         each = self.spec["batch"]
         self.model.choose(slice(part * each, (part + 1) * each))
-
-    def _optimizer_of(self, parameters: list[Tensor]) -> torch.optim.Optimizer:
-        return load("optimizer", option(self.spec, "optimizer")).make(parameters)
 
     def _share(self) -> None:
         """What a strategy changes of the model and the optimizer once both are there."""
@@ -190,8 +186,8 @@ class Staged(Overlapped):
     def renew_optimizer(self) -> None:
         """Two of them, each without state: all other weights' and the last gradient's."""
         last, *others = self.parameters
-        self._others = self._optimizer_of(others)
-        self.optimizer = self._optimizer_of([last])
+        self._others = self.optimizer_of(others)
+        self.optimizer = self.optimizer_of([last])
 
     @property
     def optimizers(self) -> list[torch.optim.Optimizer]:
@@ -261,7 +257,7 @@ class Sharded(Replica):
         self._weights = parameters_to_vector([*self.parameters, self._filling]).detach()
         vector_to_parameters(self._weights, self.parameters)
         self._own = self._weights.split(each)[self._place.rank]
-        self.optimizer = self._optimizer_of([self._own])
+        self.optimizer = self.optimizer_of([self._own])
 
     def _backward(self) -> None:
         super()._backward()

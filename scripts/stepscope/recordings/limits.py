@@ -158,7 +158,9 @@ def _work(
     passed_on: tuple[type[Exception], ...],
 ) -> None:
     """In the child: limit this process, work, and send what came of it."""
-    _limit(limits)
+    process.lower(resource.RLIMIT_CPU, max(int(limits.seconds), 1))
+    with contextlib.suppress(OSError):  # no Linux: it cannot be limited in a way that holds
+        process.limit_address_space(limits.gigabytes * _GB)
     try:
         made = work()
     except passed_on as error:
@@ -173,9 +175,3 @@ def _work(
         made = LimitError(f"{named}: {why}; record or export it again")
     sender.send(made)
     sender.close()
-
-
-def _limit(limits: Limits) -> None:
-    process.lower(resource.RLIMIT_CPU, max(int(limits.seconds), 1))
-    with contextlib.suppress(OSError):  # no Linux: it cannot be limited in a way that holds
-        process.limit_address_space(limits.gigabytes * _GB)

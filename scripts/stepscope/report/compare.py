@@ -4,9 +4,10 @@ verdict.
 The clock belongs to the host of the day; two variants by the clock are compared by `ab`, in turns.
 """
 
+import itertools
 import math
+import tempfile
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -14,11 +15,10 @@ import pandas as pd
 from stepscope.files import write_whole
 from stepscope.report import explorer
 from stepscope.report.kit import html, page
-from stepscope.report.kit.data import Data, Row, of_series
+from stepscope.report.kit.data import Data, Row, grouped, of_series
 from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import Maybe, Quantity, count, over
 from stepscope.results import cells, writing
-from stepscope.results.tables import Tables
 
 # Quantity → how far two runs of the same program may differ, relative: what repeats on any host.
 EXACT = {
@@ -32,13 +32,11 @@ EXACT = {
     "peak_reserved": 0.02,
     "before_backward": 0.001,
 }
-ORDER = ("broke", "more", "works", "less", "same", "")  # verdicts, the worst first
 KEY = ["study", "place", "variant", "mode", "phase", "length", "direction", "quantity"]
-BY = ("day", "gpu", "cpu", "driver", "torch", "triton", "python", "commit", "code")
-DAY, COMMIT = 10, 12  # characters of a date and of a commit that tell
-FEW, MOST = 3, 15  # values of what a run was measured by, and rows, that a page shows
-NOISE = 0.01  # of all kernels' time: one trace each, so that smaller differences say nothing
-VISIBLE = 0.02  # times by the clock that differ by less are not listed
+BY = ("day", "gpu", "cpu", "driver", "torch", "triton", "python", "commit")
+DAY = 10  # characters of a date
+MOST = 15  # rows that a page shows
+COLUMNS = ["cell", "what", "quantity", "before", "after", "ratio", "verdict"]  # of compare.csv
 FILES = ("index.html", "compare.md", "compare.csv", explorer.FILE)
 
 
@@ -47,55 +45,29 @@ class CompareError(Exception):
 
 
 @frozen
-class Pair:
-    """A series in both runs. verdict: `more`, `less`, `same`, `broke` (it ran before), `works`
-    (now); else empty."""
-
-    cell: Name
-    what: Name
-    quantity: str
-    before: Maybe
-    after: Maybe
-    ratio: Maybe
-    verdict: str
-
-    @property
-    def change(self) -> float:
-        """How far after is from before, of before; 0 where one of them is missing."""
-        return abs(self.ratio.value - 1) if self.ratio else 0.0
-
-
-@frozen
-class Run:
-    """One of the two: what it was called, its tables, and of how many cells they are."""
-
-    name: Name
-    tables: Path
-    cells: Quantity
-
-
-@frozen
 class Compared:
     """Both runs, and what of them differs.
 
-    pairs: series of what is exact, the worst first: worse and better among them. times: those by
-    the clock, that of the largest change first. kernels: those whose time a step differs.
-    measured_by: days, hardware and software of both. only_before, only_after: how many series one
-    run alone has. counts: how many are what; shown: of each list as many as a page shows.
+    before, after: of each run its `name`, its `tables`, and of how many `cells` they are; alone:
+    how many series only it has. series: those of both, as _pair has them: what is `worse`, `better`
+    and the `same`, and `times` by the clock; each with the largest change first. measured_by: days,
+    hardware and software of both.
     """
 
-    before: Run
-    after: Run
-    pairs: list[Pair]
-    worse: list[Pair]
-    better: list[Pair]
-    times: list[Pair]
-    kernels: list[Row]
+    before: Row
+    after: Row
+    series: dict[str, list[Row]]
     measured_by: list[Row]
-    only_before: int
-    only_after: int
-    counts: dict[str, Quantity]
-    shown: dict[str, list[Pair]]
+
+    @property
+    def counts(self) -> dict[str, Quantity]:
+        """How many series are what."""
+        return {name: count(len(rows)) for name, rows in self.series.items()}
+
+    @property
+    def shown(self) -> dict[str, list[Row]]:
+        """Of each as many as a page shows."""
+        return {name: rows[:MOST] for name, rows in self.series.items()}
 
 
 def compared(before: Path, after: Path, paired: dict[str, str], scratch: Path) -> Compared:
@@ -108,83 +80,65 @@ def compared(before: Path, after: Path, paired: dict[str, str], scratch: Path) -
     series is in both.
     """
     old, new = (Data(tables_of(folder, scratch)) for folder in (before, after))
-    runs = Runs(old, new, _machines(old, new, paired))
-    old_rows, new_rows = runs.placed("series")
+    labels = _machines(old.machines, new.machines, paired)
+    same = {label: label for label in labels.values()}
+    old_rows, new_rows = _placed(old, "series", labels), _placed(new, "series", same)
     both = old_rows.merge(new_rows, on=KEY, suffixes=("_before", "_after"))
     if both.empty:
         raise CompareError(
             f"{before} and {after} have no series in common; measure the same cells in both"
         )
-    every = [_pair(row) for row in both.to_dict("records")]
-    every.sort(key=lambda pair: (ORDER.index(pair.verdict), -pair.change))
-    of = {verdict: [pair for pair in every if pair.verdict == verdict] for verdict in ORDER}
-    worse = of["broke"] + of["more"]  # also what no longer runs
-    better = of["works"] + of["less"]
-    times = [pair for pair in of[""] if pair.ratio and pair.quantity == "time"]
-    lists = {"worse": worse, "better": better, "same": of["same"], "times": times}
-    visible = lists | {"times": [pair for pair in times if pair.change > VISIBLE]}
-    old_cells, new_cells = runs.placed("cells")
+    pairs = [_pair(row) for row in both.to_dict("records")]
+    pairs.sort(key=lambda pair: pair["change"], reverse=True)
+    of = {verdict: rows for (verdict,), rows in grouped(pairs, "verdict").items()}
+    unjudged = of.get("", [])
+    old_cells, new_cells = _placed(old, "cells", labels), _placed(new, "cells", same)
     return Compared(
-        before=_run(before, old, old_cells),
-        after=_run(after, new, new_cells),
-        pairs=[pair for pair in every if pair.verdict],
-        worse=worse,
-        better=better,
-        times=times,
-        kernels=_kernels(runs)[:MOST],
+        before=_run(before, old, old_cells, len(old_rows) - len(both)),
+        after=_run(after, new, new_cells, len(new_rows) - len(both)),
+        series={
+            "worse": of.get("broke", []) + of.get("more", []),  # also what no longer runs
+            "better": of.get("works", []) + of.get("less", []),
+            "same": of.get("same", []),
+            "times": [pair for pair in unjudged if pair["ratio"] and pair["quantity"] == "time"],
+        },
         measured_by=_measured_by(old_cells, new_cells),
-        only_before=len(old_rows) - len(both),
-        only_after=len(new_rows) - len(both),
-        counts={name: count(len(pairs)) for name, pairs in lists.items()},
-        shown={name: pairs[:MOST] for name, pairs in visible.items()},
     )
 
 
-@dataclass(frozen=True)
-class Runs:
-    """The tables of two runs. machines: label before → label after."""
-
-    before: Data
-    after: Data
-    machines: dict[str, str]
-
-    def placed(self, name: str, **where: object) -> list[pd.DataFrame]:
-        """A table's rows of these machines in both runs, with `place`: the cell under the label
-        that its machine has after."""
-        frames = []
-        same = {label: label for label in self.machines.values()}
-        for data, labels in ((self.before, self.machines), (self.after, same)):
-            frame = data.rows(name, machine=list(labels), **where)
-            rest = frame["cell"].str.split("/", n=1).str[1]
-            frames.append(frame.assign(place=frame["machine"].map(labels) + "/" + rest))
-        return frames
+def _placed(data: Data, name: str, labels: dict[str, str]) -> pd.DataFrame:
+    """A table's rows of these machines, with `place`: the cell under the label that its machine has
+    after."""
+    frame = data.rows(name, machine=list(labels))
+    rest = frame["cell"].str.split("/", n=1).str[1]
+    return frame.assign(place=frame["machine"].map(labels) + "/" + rest)
 
 
 def tables_of(folder: Path, scratch: Path) -> Path:
     """The folder of a run's tables; where it is a zip file, or has cells and their plan alone, they
     are made below `scratch`."""
     if folder.is_file():
-        inside = scratch / "unzipped" / str(len(list(scratch.glob("unzipped/*"))))
+        inside = tempfile.mkdtemp(dir=scratch)
         try:
             with zipfile.ZipFile(folder) as archive:
                 archive.extractall(inside)
         except zipfile.BadZipFile as error:
             raise CompareError(f"{folder} is no zip file: {error}") from None
-        return tables_of(inside, scratch)
+        return tables_of(Path(inside), scratch)
     for found in (folder / "tables", folder / "results" / "tables", folder):
         if (found / "series.csv").exists():
             return found
     for cells_of in (folder, folder / "results"):
         if (cells_of / "plan.json").exists():
-            return _made(cells_of, scratch)
+            return _made(cells_of, Path(tempfile.mkdtemp(dir=scratch)))
     raise CompareError(
         f"{folder} has neither tables/series.csv nor plan.json; run there: snakemake --cores 1"
         " report"
     )
 
 
-def _made(results: Path, scratch: Path) -> Path:
-    """Tables of the cells below a folder."""
+def _made(results: Path, out: Path) -> Path:
+    """Tables of the cells below a folder, in another."""
     plan = results / "plan.json"
     try:
         found, samples, refused = cells.read(plan, results)
@@ -193,53 +147,46 @@ def _made(results: Path, scratch: Path) -> Path:
         raise CompareError(str(error)) from None
     for name, why in (refused | damaged).items():
         raise CompareError(f"{results / name}: {why}")
-    made = scratch / "tables" / str(len(list(scratch.glob("tables/*"))))
-    made.mkdir(parents=True)
-    writing.write(made, tables)
-    return made
+    writing.write(out, tables)
+    return out
 
 
-def _run(name: Path, data: Data, cells: pd.DataFrame) -> Run:
-    ran = cells[cells["status"] != "missing"]
-    return Run(name=Name(name), tables=data.folder, cells=count(len(ran)))
-
-
-def _machines(before: Tables, after: Tables, paired: dict[str, str]) -> dict[str, str]:
+def _machines(old: list[str], new: list[str], paired: dict[str, str]) -> dict[str, str]:
     """Label before → after: as given, else equal ones, else the only one of each."""
-    old, new = before.machines, after.machines
-    there = f"{', '.join(old)} before; {', '.join(new)} after"
-    for label, other in paired.items():
-        if label not in old or other not in new:
-            raise CompareError(f"--paired {label}={other}: the machines are {there}")
     found = paired or {label: label for label in old if label in new}
     if not found and len(old) == len(new) == 1:
         found = {old[0]: new[0]}
-    if not found:
-        raise CompareError(f"no machine is in both ({there}); use --paired OLD=NEW")
+    unknown = [f" {a}={b}" for a, b in paired.items() if a not in old or b not in new]
+    if unknown or not found:
+        there = f"{', '.join(old)} before; {', '.join(new)} after"
+        pairs = "".join(unknown)
+        raise CompareError(f"no such pair of machines{pairs} ({there}); say --paired OLD=NEW")
     return found
 
 
-def _pair(row: dict) -> Pair:
+def _run(folder: Path, data: Data, cells: pd.DataFrame, alone: int) -> Row:
+    ran = cells[cells["status"] != "missing"]
+    return {"name": Name(folder), "tables": data.folder, "cells": count(len(ran)), "alone": alone}
+
+
+def _pair(row: Row) -> Row:
+    """A series in both runs. change: how far after is from before, of before; 0 where one of them
+    is missing."""
     quantity, length = row["quantity"], row["length"]
     before, after = _of(row, "before"), _of(row, "after")
     ratio = over(after, before)
-    statuses = (row["status_before"], row["status_after"])
-    words = [
-        row["variant"],
-        row["mode"],
-        row["phase"],
-        row["direction"],
-        "" if math.isnan(length) else f"at {length:,.0f}",
-    ]
-    return Pair(
-        cell=Name(row["cell_after"]),
-        what=Name(" ".join(dict.fromkeys(filter(None, words)))),  # each once
-        quantity=quantity,
-        before=before,
-        after=after,
-        ratio=ratio,
-        verdict=_verdict(quantity, statuses, ratio),
-    )
+    words = [row["variant"], row["mode"], row["phase"], row["direction"]]
+    words.append("" if math.isnan(length) else f"at {length:,.0f}")
+    return {
+        "cell": Name(row["cell_after"]),
+        "what": Name(" ".join(dict.fromkeys(filter(None, words)))),  # each once
+        "quantity": quantity,
+        "before": before,
+        "after": after,
+        "ratio": ratio,
+        "verdict": _verdict(row, ratio),
+        "change": abs(ratio.value - 1) if ratio else 0.0,
+    }
 
 
 def _of(row: Row, side: str) -> Maybe:
@@ -251,60 +198,29 @@ def _of(row: Row, side: str) -> Maybe:
     return of_series(own | {"quantity": row["quantity"]})
 
 
-def _verdict(quantity: str, statuses: tuple[str, str], ratio: Maybe) -> str:
-    ran_before, runs_now = (status == "ok" for status in statuses)
-    if not ran_before and not runs_now:
-        return "same"
+def _verdict(row: Row, ratio: Maybe) -> str:
+    """`more`, `less`, `same`, `broke` (it ran before), `works` (now); else empty."""
+    ran_before, runs_now = row["status_before"] == "ok", row["status_after"] == "ok"
+    if not ran_before:
+        return "works" if runs_now else "same"
     if not runs_now:
         return "broke"
-    if not ran_before:
-        return "works"
-    if quantity not in EXACT or ratio is None:
+    if row["quantity"] not in EXACT or ratio is None:
         return ""
     low, high = ratio.ends or (ratio.value, ratio.value)
     is_within_noise = ratio.has_interval and low <= 1 <= high  # one run's processes differ as much
-    if is_within_noise or abs(ratio.value - 1) <= EXACT[quantity] + 1e-12:
+    if is_within_noise or abs(ratio.value - 1) <= EXACT[row["quantity"]] + 1e-12:
         return "same"
     return "more" if ratio.value > 1 else "less"
 
 
-def _kernels(runs: Runs) -> list[Row]:
-    """Kernels of whole steps by how much their time a step differs, the most first; those below
-    NOISE of it are left out."""
-    old, new = (
-        frame.groupby(["place", "name"])["time"].sum()
-        for frame in runs.placed("kernels", phase="step")
-    )
-    in_both = set(old.index.get_level_values(0)) & set(new.index.get_level_values(0))
-    both = pd.concat([old, new], axis=1, keys=["before", "after"])
-    table = both.fillna(0.0).reset_index()
-    table = table[table["place"].isin(in_both)]
-    steps = table.groupby("place")["before"].transform("sum")
-    table = table.assign(more=table["after"] - table["before"])
-    table = table[table["more"].abs() > NOISE * steps]
-    ordered = table.sort_values("more", key=abs, ascending=False).to_dict("records")
-    return [_kernel(row) for row in ordered]
-
-
-def _kernel(row: Row) -> Row:
-    """Seconds a step of a kernel in both runs, and how much more that is."""
-    seconds = {name: Quantity(row[name], "s") for name in ("before", "after", "more")}
-    return seconds | {"cell": Name(row["place"]), "name": Name(row["name"])}
-
-
 def _measured_by(*runs: pd.DataFrame) -> list[Row]:
-    """A few values of each column in both runs, those first that the other run does not have."""
-    short = [
-        cells.assign(day=cells["started"].str[:DAY], commit=cells["commit"].str[:COMMIT])
-        for cells in runs
-    ]
+    """All values of each column in both runs."""
+    dated = [cells.assign(day=cells["started"].str[:DAY]) for cells in runs]
     found = []
     for column in BY:
-        old, new = (set(cells[column]) - {""} for cells in short)
-        both = sorted(old & new)
-        before, after = (sorted(own - {*both}) + both for own in (old, new))
-        told = {"before": Name(", ".join(before[:FEW])), "after": Name(", ".join(after[:FEW]))}
-        found.append({"what": column} | told)
+        before, after = (Name(", ".join(sorted(set(cells[column]) - {""}))) for cells in dated)
+        found.append({"what": column, "before": before, "after": after})
     return found
 
 
@@ -312,48 +228,37 @@ def write(found: Compared, templates: Path, out: Path, command: str) -> str:
     """Write index.html, compare.md, compare.csv and explorer.html; returns the summary for a
     terminal."""
     environment = page.environment(templates / "chapters", lambda name: None)
-    margins = EXACT | {"kernels_time": NOISE}
-    environment.globals["margins"] = {name: f"{100 * each:g} %" for name, each in margins.items()}
+    environment.globals["margins"] = {name: f"{100 * each:g} %" for name, each in EXACT.items()}
     made = page.render(environment, "compare", found)
-    rows = [_as_row(pair) for pair in (*found.pairs, *found.times)]
-    runs = {"before": found.before.tables, "after": found.after.tables}
+    pairs = itertools.chain(*found.series.values())
+    rows = pd.DataFrame(list(pairs), columns=COLUMNS)
+    runs = {"before": found.before["tables"], "after": found.after["tables"]}
     index = html.document(templates, made.markdown, out, made.title, [], command=command)
-    where = f"{found.before.name} and {found.after.name}"
+    where = f"{found.before['name']} and {found.after['name']}"
     write_whole(
         {
             out / explorer.FILE: [explorer.document(runs, out, command, templates, where)],
             out / "index.html": [index],
             out / "compare.md": [made.markdown],
-            out / "compare.csv": [pd.DataFrame(rows).to_csv(index=False)],
+            out / "compare.csv": [rows.map(_plain).to_csv(index=False)],
         }
     )
     return f"{summary(found)}\nThe page: {out / 'index.html'}"
 
 
-def _as_row(pair: Pair) -> Row:
-    """Of compare.csv."""
-    numbers = {name: getattr(pair, name) for name in ("before", "after", "ratio")}
-    return {
-        "cell": pair.cell,
-        "what": pair.what,
-        "quantity": pair.quantity,
-        **{name: each.value if each else None for name, each in numbers.items()},
-        "verdict": pair.verdict,
-    }
+def _plain(value: object) -> object:
+    return value.value if isinstance(value, Quantity) else value
 
 
 def summary(found: Compared) -> str:
     """A few lines for a terminal."""
-    numbers = {name: int(each.value) for name, each in found.counts.items()}
     text = (
         "{worse} worse, {better} better, {same} the same; {times} times by the clock without"
         " verdict"
     )
-    lines = [text.format(**numbers)]
-    for pair in found.worse[:MOST]:
-        lines.append(
-            f"worse: {pair.cell} {pair.what} {pair.quantity} {pair.before} -> {pair.after}"
-        )
+    lines = [text.format(**found.counts)]
+    for pair in found.shown["worse"]:
+        lines.append("worse: {cell} {what} {quantity} {before} -> {after}".format(**pair))
     for row in found.measured_by:
         if row["before"] != row["after"]:
             lines.append("changed: {what}: {before} -> {after}".format(**row))

@@ -109,7 +109,9 @@ class Held:
 
 def _held(runs: Runs) -> Held:
     """As many tables as MOST_BYTES holds."""
-    ranks, labels = _ranks(runs), _labels(runs)
+    variants = _together("variants", runs).sort_values("order")
+    labels = dict(variants[["variant", "label"]].to_numpy())
+    ranks = _ranks(runs, dict(variants[["variant", "order"]].to_numpy()))
     held = Held()
     size = 0
     names = [name for name in TABLES if name not in LAST]
@@ -172,19 +174,12 @@ def _as_shown(column: Column) -> Row:
     return dataclasses.asdict(column) | made
 
 
-def _ranks(runs: Runs) -> Ranks:
+def _ranks(runs: Runs, rungs: dict[str, float]) -> Ranks:
     """Column → value → its place: sizes by their parameters, rungs as ladders have them."""
     sizes: dict[str, float] = {}
     for each in runs.values():
         sizes |= places.parameters(each)
-    rungs = dict(_together("variants", runs).groupby("variant")["order"].max())
     return {"size": sizes, **dict.fromkeys(RUNGS, rungs)}
-
-
-def _labels(runs: Runs) -> dict[str, str]:
-    """Rung → what the report calls it."""
-    variants = _together("variants", runs)
-    return dict(zip(variants["variant"], variants["label"], strict=True))
 
 
 def _values(column: Row, values: list, ranks: Ranks) -> list:

@@ -1,6 +1,8 @@
 """What a step takes when the host is taken out of it, and whether launches limit it: judged here,
 once, for all tables, figures and pages."""
 
+from collections.abc import Iterable
+
 import numpy as np
 from pandas import DataFrame, Series
 
@@ -23,18 +25,19 @@ def times(found: DataFrame) -> DataFrame:
 
     found: rows of series.csv, of which `quantity` and those of STEP are read.
     """
-    has = found.groupby(["cell", "variant"])["quantity"].agg(set)
-    is_busy_alone = [quantities & {HOST_FREE, BUSY} == {BUSY} for quantities in has]
-    by_busy = has[is_busy_alone].index.get_level_values("cell")
-    return best(found, frozenset(by_busy)).assign(quantity=ALONE)
+    sources = where(found, quantity=[HOST_FREE, BUSY])
+    # Of the two names the busy time's comes first.
+    last = sources.groupby(["cell", "variant"])["quantity"].max()
+    by_busy = last[last == BUSY].index.get_level_values("cell")
+    return best(found, by_busy).assign(quantity=ALONE)
 
 
-def best(found: DataFrame, prefers_busy: frozenset[str] = frozenset()) -> DataFrame:
+def best(found: DataFrame, prefers_busy: Iterable[str] = ()) -> DataFrame:
     """A row of each step by itself: its host-free time before its busy time, but in cells of
     prefers_busy. What limits a step is judged by the former, since the profiler's union of kernels
     leaves out what the GPU needs between them."""
     sources = where(found, quantity=[HOST_FREE, BUSY])
-    is_second = (sources["quantity"] == BUSY) != sources["cell"].isin(prefers_busy)
+    is_second = (sources["quantity"] == BUSY) != sources["cell"].isin(list(prefers_busy))
     in_order = sources.loc[is_second.sort_values(kind="stable").index]
     return in_order.drop_duplicates(STEP).sort_index()
 

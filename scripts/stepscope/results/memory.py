@@ -96,22 +96,18 @@ def with_formulas(rows: DataFrame, cells: list[MeasuredCell]) -> DataFrame:
 def _formula(
     cell: MeasuredCell, size: float, shape: str, dtype: str, category: str, module: str
 ) -> str:
-    """Of one tensor, "" without a closed form, and where its memory is more than its own."""
+    """Of one tensor, as "batch × heads × context × context × 4 B"; "" without a closed form, where
+    none of its tensors has as many elements, and where the memory is more than its own."""
     setup, width = setup_of(cell, cell.spec), DTYPE_BYTES.get(dtype)
     if setup is None or not shape or width is None:
         return ""
     numbers = math.prod(map(int, shape.split("×")))
-    dims = dims_of(setup, numbers, category, module) if size == width * numbers else ""
-    return f"{dims} × {width} B" if dims else ""
-
-
-def dims_of(setup: Setup, numbers: int, category: str, module: str) -> str:
-    """What the elements of a tensor are made of, as "batch × heads × context × context"; "" where
-    none of the closed form's has as many. Of several the module's own is meant, else one of the
-    category. What no module makes is the optimizer's, and as large as a weight."""
-    if not module and category != "buffers":
-        category = "parameters"
+    if size != width * numbers:
+        return ""
+    # What no module makes is the optimizer's, and as large as a weight.
+    kept = category if module or category == "buffers" else "parameters"
     tensors = [each for name in TERMS["groups"] for each in group(setup, name)]
     alike = [each for each in tensors if each.numbers == numbers]
-    alike.sort(key=lambda each: (each.module != module, each.category != category))
-    return alike[0].dims if alike else ""
+    # Of several the module's own is meant, else one of the category.
+    alike.sort(key=lambda each: (each.module != module, each.category != kept))
+    return f"{alike[0].dims} × {width} B" if alike else ""

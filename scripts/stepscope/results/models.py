@@ -3,8 +3,10 @@ operations."""
 
 import dataclasses
 
+import numpy as np
 from pandas import DataFrame
 
+from stepscope.config.own_models import keys_of
 from stepscope.formulas import flops
 from stepscope.results.cells import MeasuredCell
 from stepscope.results.schema import TABLES
@@ -39,10 +41,9 @@ def chosen(found: dict) -> tuple[float | None, str]:
 def rows(cells: list[MeasuredCell]) -> DataFrame:
     """In the cells' order; of several cells at one place, that with the fewest options tells."""
     built = [cell for cell in cells if "context" in cell.spec and (cell.shape or cell.own_model)]
-    plainest = sorted(range(len(built)), key=lambda place: built[place].name.count("="))
-    made = [_row(built[place]) for place in plainest]
-    found = DataFrame(made, plainest, [*TABLES["models"].columns])
-    return found.drop_duplicates(PLACE).sort_index()
+    made = DataFrame([_row(cell) for cell in built], columns=list(TABLES["models"].columns))
+    plainest = np.argsort([cell.name.count("=") for cell in built], kind="stable")
+    return made.iloc[plainest].drop_duplicates(PLACE).sort_index()
 
 
 def _row(cell: MeasuredCell) -> dict:
@@ -62,10 +63,13 @@ def _row(cell: MeasuredCell) -> dict:
         "flop": whole,
         "flop_from": source,
         "forward_flop": flops_of_own.get("forward"),
-        "trained": own.get("trainable_parameters"),
+        # none where the step does not show what holds them
+        "parameters": own.get("parameters") or None,
+        "trained": own.get("trainable_parameters") if own.get("parameters") else None,
         "dtype": (own.get("dtype") or "").replace("torch.", ""),
         "items": own.get("items"),
         "item": own.get("item"),
+        "keys": ", ".join(f"{key}: {value}" for key, value in keys_of(cell.spec).items()),
         "unknown": "; ".join(map(str, own.get("unknown") or [])),
     }
     return cell.place | own | found

@@ -22,8 +22,7 @@ def tables(cells: list[MeasuredCell], series: DataFrame) -> dict[str, list[dict]
     return {
         "ranks": _rows(cells, "ranks"),
         "rank_slowed": _rows(cells, "slowed"),
-        # Records of before tell the parts together.
-        "rank_memory": [{"part": "all", **row} for row in _rows(cells, "memory")],
+        "rank_memory": _rows(cells, "memory"),
         "collectives": [
             _collective(row) for row in _rows(cells, "collectives") if row["collective"] != COPY
         ],

@@ -27,30 +27,30 @@ class Tables:
         self, folder: Path | str, machine: str | None = None, own_steps: bool | None = None
     ):
         self.folder, self.machine, self._own_steps = Path(folder), machine, own_steps
-        self._read: dict[str, DataFrame] = {}
-        self._seen: dict[str, DataFrame] = {}  # of these what own_steps leaves
+        self._read: dict[tuple[str, bool | None], DataFrame] = {}  # by name and own_steps
 
     def __getitem__(self, name: str) -> DataFrame:
         """The whole table. Raises KeyError for a name that the schema does not have."""
-        whole = self._whole(name)
-        if self._own_steps is None or "precision" not in whole:
-            return whole
-        if name not in self._seen:
-            is_seen = (whole["precision"] == BUILT) == self._own_steps
-            self._seen[name] = whole[is_seen].reset_index(drop=True)
-        return self._seen[name]
+        return self._only(name, self._own_steps)
 
     def seen(self, own_steps: bool | None) -> Self:
         """The same tables with other cells, read once for both."""
         other = copy.copy(self)
         other._own_steps = own_steps
-        other._seen = {}
         return other
 
-    def _whole(self, name: str) -> DataFrame:
-        if name not in self._read:
-            self._read[name] = self._placed(name, read(self.folder / f"{name}.csv", name))
-        return self._read[name]
+    def _only(self, name: str, own_steps: bool | None) -> DataFrame:
+        key = name, own_steps
+        if key not in self._read:
+            if own_steps is None:
+                found = self._placed(name, read(self.folder / f"{name}.csv", name))
+            else:
+                found = self._only(name, None)
+                if "precision" in found:
+                    is_seen = (found["precision"] == BUILT) == own_steps
+                    found = found[is_seen].reset_index(drop=True)
+            self._read[key] = found
+        return self._read[key]
 
     def rows(self, name: str, **values: object) -> DataFrame:
         """The rows whose columns have these values; of a list, tuple or set one of them."""
@@ -78,7 +78,7 @@ class Tables:
         if self.machine:
             frame = frame[frame["machine"].isin([self.machine, ""])].reset_index(drop=True)
         is_of_cells = "cell" in frame and name != "cells"
-        return placed(frame, self._whole("cells")) if is_of_cells else frame
+        return placed(frame, self._only("cells", None)) if is_of_cells else frame
 
 
 def where(frame: DataFrame, **values: object) -> DataFrame:

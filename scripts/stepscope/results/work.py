@@ -39,8 +39,7 @@ def _worked(
     known: Callable[[MeasuredCell], Known],
     *columns: str,
 ) -> DataFrame:
-    by_cell = {cell.name: known(cell) for cell in cells if cell.name in set(rows["cell"])}
-    found = mapped(rows, cells, lambda cell, *key: by_cell[cell.name].get(key, NONE), *columns)
+    found = mapped(rows, cells, lambda cell, *key: known(cell).get(key, NONE), *columns)
     return rows.assign(**DataFrame(list(found), rows.index, ["flop", "bytes"]))
 
 

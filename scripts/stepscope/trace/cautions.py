@@ -32,9 +32,9 @@ _NAME = {
 def require_operations(trace: Trace, named: str) -> None:
     """Raises TraceError where a trace has no work of a GPU, or of operators on a processor, nor
     calls that launch any in named ranges: no table would tell; and where it lasts for years."""
-    for rows in (trace.operations, trace.calls, trace.ranges):
-        if len(rows) and float(rows["end"].max()) - float(rows["start"].min()) > YEAR:
-            raise TraceError(f"{named}: it is damaged: its events lie more than a year apart")
+    first, last = trace.extent
+    if last - first > YEAR:
+        raise TraceError(f"{named}: it is damaged: its events lie more than a year apart")
     if len(trace.operations) or (len(trace.calls) and len(trace.ranges)):
         return
     has_any = len(trace.calls) or len(trace.ranges)

@@ -20,7 +20,6 @@ from stepscope.trace.cpp_names import (
     digits,
     one_spelling,
     parts_of,
-    template_arguments,
     words_of,
 )
 from stepscope.trace.kernel_categories import category_of, unmangled
@@ -171,16 +170,17 @@ def _reduction(match: re.Match, function: Function) -> str:
     return f"{words} {types} (reduce {'x'.join(function.numbers)})"
 
 
+_MOVES = r"_internal_kernel<(\d), ([^,]+)[^()]*>::operator\(\)<(?:[\w:]*::)?(\w+)>"
+
+
 def _scatter_gather(match: re.Match, function: Function) -> str:
-    name = match.string
-    inner = re.search(r"_internal_kernel(<[^()]*?>)::operator\(\)<(?:[\w:]*::)?(\w+)>", name)
+    inner = re.search(_MOVES, match.string)
     if not inner:
-        return _plain(match, parts_of(name))
-    scatters, data_type, *_ = [*template_arguments(inner[1], 0), "", ""]
+        return _plain(match, parts_of(match.string))
+    scatters, element, operation = inner.groups()
     verb = "scatter" if scatters == "1" else "gather"
-    if inner[2] != "TensorAssign":
-        verb += " " + words_of(inner[2].removeprefix("Reduce"))
-    return f"{verb} {data_type_of(data_type)}"
+    words = "" if operation == "TensorAssign" else words_of(operation.removeprefix("Reduce"))
+    return f"{verb} {words} {data_type_of(element)}"
 
 
 def _multi_tensor(match: re.Match, function: Function) -> str:

@@ -101,8 +101,7 @@ def _trace(content: dict, found: list[dict]) -> Trace:
     else:
         operations = _operations(working, calls, list(keys))
     are_operators = pd.Series(is_operator).groupby(ranges["name"]).all()
-    said = content.get("distributedInfo")
-    rank = said.get("rank") if isinstance(said, dict) else None
+    rank = (content.get("distributedInfo") or {}).get("rank")
     shown = dict(enumerate(keys))
     return Trace(
         names=names.tolist(),

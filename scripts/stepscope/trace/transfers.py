@@ -3,12 +3,10 @@ step."""
 
 import re
 
-import numpy as np
 import pandas as pd
 
 from stepscope.trace.attribution import Attribution
 from stepscope.trace.events import SECOND
-from stepscope.trace.kernel_categories import CATEGORIES
 from stepscope.trace.phase_tables import selections
 from stepscope.trace.ranks import SHOWN, with_ranks
 
@@ -21,9 +19,7 @@ _WAITS = re.compile(
     r"|ur(Queue|Event)(Finish|Wait)|ze(CommandQueue|Event\w*)Synchronize"
     r"|cnrtQueueSync"
 )
-_COPY = re.compile(r"^\[CUDA memcpy (.*)\]$")
 _RANK = ["place", *SHOWN, "steps"]
-FILLS_BY_KERNEL = "fill by a kernel"
 
 
 def processes(found: Attribution) -> pd.DataFrame:
@@ -43,13 +39,11 @@ def transfers(found: Attribution) -> pd.DataFrame:
     """A row for each process, device and kind of what moves or fills memory, and for each call in
     which the host waits.
 
-    Copies stand by direction, fills by the driver and fills by kernels apart. `bytes` a step and
-    `rate` (B/s) are known of the former two, if the trace has them. A wait has no device.
+    Copies stand by direction; fills are the driver's. `bytes` a step and `rate` (B/s) are known if
+    the trace has them. A wait has no device.
     """
-    kinds = np.array([_kind_of_transfer(name) for name in found.trace.names], dtype=object)
-    is_filling = found.is_kernel & (found.category == CATEGORIES.index("memory set/copy"))
-    what = np.where(is_filling, FILLS_BY_KERNEL, kinds[found.trace.operations["name"]])
-    every = with_ranks(found).assign(what=what)[what != ""]
+    every = with_ranks(found)[found.moves_memory]
+    every = every.assign(what=list(map(_kind_of_transfer, found.named(every["name"]))))
     key = [*_RANK, "what"]
     table = every.groupby(key)["ns"].agg(calls="size", time="sum")
     known = every[every["bytes"] >= 0].groupby(key)[["bytes", "ns"]].sum()
@@ -76,8 +70,6 @@ def _waits(found: Attribution) -> pd.DataFrame:
 
 
 def _kind_of_transfer(name: str) -> str:
-    """Of a copy its direction; empty of what is neither copy nor fill."""
-    if name == "[CUDA memset]":
-        return "fill"
-    match = _COPY.match(name)
-    return f"copy {match[1]}" if match else ""
+    """Of a copy its direction."""
+    way = name.removeprefix("[CUDA memcpy ").removesuffix("]")
+    return "fill" if name == "[CUDA memset]" else f"copy {way}"

@@ -107,7 +107,7 @@ def test_a_ladder_without_variants_changes_one_option_a_rung():
         ("time_step", "--model a.py:f --model-keys [1]", "'[1]' is no mapping in JSON"),
         ("time_step", "--model net.py", "model 'net.py': write FILE.py:FUNCTION"),
         ("time_step", "--step net.py", "step 'net.py': write FILE.py:FUNCTION"),
-        ("time_step", "--step hf:llama", "whose function returns a stepscope.Step"),
+        ("time_step", "--step hf:llama", "write FILE.py:FUNCTION, as models/mine.py:build ("),
         ("time_step", "--step a.py:f --attention sdpa", "--attention does not go with a step of"),
         ("snapshot_memory", "--step a.py:f --vocab-size 9", "--vocab-size does not go with a step"),
         ("time_step", "--model a.py:f --window 4", "--window does not go with a model of your own"),

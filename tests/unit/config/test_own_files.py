@@ -7,7 +7,7 @@ import pytest
 from common import one_line
 from stepscope.config.code_digest import Sources
 from stepscope.config.own_models import _made_of, packages_of, with_files
-from stepscope.model import own
+from stepscope.model.own.reference import ModelError
 
 
 @pytest.fixture
@@ -62,7 +62,8 @@ def test_where_the_folder_stands_does_not_count(write, tmp_path, monkeypatch):
 
 def test_an_architectures_configuration(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama"}))
-    assert _made_of(f"hf:{tmp_path}")[0] != _made_of("hf:llama")[0] == ""
+    assert _made_of(f"hf:{tmp_path}")[0] != _made_of("hf:llama")[0]
+    assert "transformers" in _made_of("hf:llama")[1]
     assert "no/such-repository is not in Hugging Face's cache" in one_line(
-        own.ModelError, _made_of, "hf:no/such-repository"
+        ModelError, _made_of, "hf:no/such-repository"
     )

@@ -94,7 +94,6 @@ def test_both_corners_are_pytorchs(queries, keys):
 
 def test_a_window_that_hides_nothing_is_none():
     assert masks.mask_of(10, 10, True, 10) == masks.mask_of(10, 10, True)
-    assert masks.is_plain(10, 10, 10, True)
     cases = ((10, 9, False), (4, 9, True), (4, 9, False))
     windows = [masks.mask_of(queries, 10, True, *mask).window for queries, *mask in cases]
     assert windows == [9, 9, 0]

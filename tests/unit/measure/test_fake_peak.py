@@ -126,12 +126,12 @@ def test_a_step_of_ones_own_by_hand(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name, recorded",
+    "recorded, name",
     {
-        "plain": 159_592_640,
-        "accumulation": 176_919_200,
-        "lora": 84_467_816,
-        "muon": 145_434_752,
+        159_592_640: "plain",
+        176_919_200: "accumulation",
+        84_467_816: "lora",
+        145_434_752: "muon",
     }.items(),
 )
 def test_the_examples_against_their_recordings(name, recorded, monkeypatch, request):
@@ -156,13 +156,13 @@ def test_the_examples_against_their_recordings(name, recorded, monkeypatch, requ
 
 
 @pytest.mark.parametrize(
-    "reference, told",
+    "told, reference",
     {
-        "{}": "write FILE.py:FUNCTION",
-        "{}:fails": r"fails\(\) fails: line \d+: RuntimeError: it broke",
-        "{}:item": r"in shapes alone.*line \d+: DataDependentOutputException",
-        "{}:card": "in shapes alone",
-        "{}:huge": "own.py:huge: MemoryError",
+        "write FILE.py:FUNCTION": "{}",
+        r"fails\(\) fails: line \d+: RuntimeError: it broke": "{}:fails",
+        r"in shapes alone.*line \d+: DataDependentOutputException": "{}:item",
+        "in shapes alone": "{}:card",
+        "own.py:huge: MemoryError": "{}:huge",
     }.items(),
 )
 def test_a_step_that_is_none_is_one_line(tmp_path, reference, told):
@@ -180,14 +180,17 @@ def test_keys_that_a_step_does_not_take_are_one_line(tmp_path):
         ValueError, fake_peak.found, asked(step=f"{file}:build", keys={"depth": 3})
     )
     assert "--attention naive: not with a model or step" in one_line(
-        ValueError, fake_peak.found, asked(step=f"{file}:build", attention="naive")
+        ValueError,
+        fake_peak.found,
+        asked(step=f"{file}:build", attention="naive"),
+        ["--attention=naive"],
     )
     assert "--precision bf16: not with a model or step" in one_line(
         ValueError, fake_peak.found, asked(step=f"{file}:build"), ["--precision", "bf16"]
     )  # what is usual
 
 
-def test_a_model_that_is_not_there_is_one_line():
+def test_a_model_that_is_not_there_is_one_line(tmp_path):
     assert "nothing" in one_line(
         ValueError,
         fake_peak.found,

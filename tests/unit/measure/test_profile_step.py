@@ -187,7 +187,6 @@ def test_nsys_cannot_record_a_processor(measured_cell):
 def test_the_options_of_nsys_follow_the_spec():
     assert nsys.options({"nsys_trace": "cuda,nvtx,osrt"})["trace"] == "cuda,nvtx,osrt"
     assert nsys.options({"nsys_pytorch": "autograd-nvtx"})["pytorch"] == "autograd-nvtx"
-    assert nsys.options({"nsys_cuda_graph_trace": "graph"})["cuda-graph-trace"] == "graph"
     with_stacks = nsys.options({"nsys_python_backtrace": "cuda"})
     assert (with_stacks["python-backtrace"], with_stacks["sample"]) == ("cuda", "process-tree")
     assert "python-backtrace" not in nsys.options({})

@@ -24,9 +24,9 @@ def optimizers(tmp_path, monkeypatch):
     others = chosen._folder
     own = {"optimizer": tmp_path}
     monkeypatch.setattr(chosen, "_folder", lambda option: own.get(option) or others(option))
-    chosen._fields.cache_clear()
+    chosen._tree.cache_clear()
     yield tmp_path
-    chosen._fields.cache_clear()
+    chosen._tree.cache_clear()
 
 
 def test_what_is_read_is_what_the_module_has():

@@ -64,18 +64,3 @@ def test_own_launches_seven_operations_a_parameter_and_never_waits():
     # but for PyTorch's own markers
     executed = [name for name in recorded.names if not name.startswith("_record_function")]
     assert executed == update * with_gradient
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"lr": -1.0},
-        {"eps": -1e-8},
-        {"weight_decay": -0.1},
-        {"betas": (1.0, 0.9)},
-        {"betas": (0.9, -0.1)},
-    ],
-)
-def test_settings_out_of_range(settings):
-    with pytest.raises(ValueError):
-        load("optimizer", "own").make(_parameters(), **settings)

@@ -60,7 +60,8 @@ def write_tables(folder, *tables):
 def planted(data, **instead):
     """A machine's tables with others in the place of some."""
     less = Data(data.folder, data.machine)
-    less._read = {name: data[name] for name in TABLES} | instead
+    known = {name: data[name] for name in TABLES} | instead
+    less._read = {(name, None): frame for name, frame in known.items()}
     return less
 
 
@@ -154,18 +155,18 @@ def ladder(name, where, rungs, limits="gpu", peaks=PEAKS, replayed=REPLAYED):
     for variant, (_, after, seconds, verdict) in rungs.items():
         own = where | {"variant": variant, "limits": limits}
         own["precision"] = full[variant]["precision"]
-        whole = own | {"phase": ""}
+        both = own | {"mode": "forward-backward", "phase": "forward+backward"}
         allocated = peaks.get(variant, 80e9)
         made += [
             *_phases(name, seconds, own, 0.01 if variant == "fused" else 0.05),
             series(name, "tokens_per_second", 4096 / seconds, "token/s", **own),
             series(name, "launches", LAUNCHES.get(variant, 1000), "1", **own),
-            series(name, "peak_allocated", allocated, "B", **whole),
-            series(name, "peak_reserved", allocated + 10e9, "B", **whole),
+            series(name, "peak_allocated", allocated, "B", **own),
+            series(name, "peak_reserved", allocated + 10e9, "B", **own),
         ]
         if variant in replayed:
             made += [
-                series(name, "compile_time", 8.0, **whole),
+                series(name, "compile_time", 8.0, **both),
                 series(name, "host_free_time", replayed[variant], **own),
             ]
         key = _key(about) | {"mode": "step", "phase": "step", "p": 0.001, "rounds": 12}

@@ -1,5 +1,6 @@
 """Two runs: what is exact is judged, the clock is not."""
 
+import itertools
 import re
 import shutil
 import sys
@@ -8,7 +9,7 @@ import zipfile
 import compare_runs
 import pandas as pd
 import pytest
-from common import ROOT, one_line
+from common import ROOT, one_line, picked
 from stepscope.report import compare
 
 
@@ -39,35 +40,37 @@ LITTLE, BIG = "gpu-a/timing/little/ctx256/bf16", "gpu-a/timing/big/ctx1024/fp32"
 
 def test_a_run_is_the_same_as_itself(compared, folders):
     found = compared(folders["gpu"], folders["gpu"])
-    assert not found.worse and not found.better and not found.kernels
+    assert not found.series["worse"] and not found.series["better"]
     assert all(row["before"] == row["after"] for row in found.measured_by)
-    assert found.counts["times"].value > 30 and found.shown["times"] == []
+    assert found.counts["times"].value > 30
 
 
 @pytest.mark.parametrize("seconds, verdict", [(0.0152, "same"), (0.0158, "more"), (0.0140, "less")])
 def test_host_free_times_have_a_margin_of_3_percent(compared, folders, changed, seconds, verdict):
     after = changed(LITTLE, "host_free_time", median=seconds)
-    pairs = compared(folders["gpu"], after).pairs
-    (own,) = (each for each in pairs if (each.cell, each.quantity) == (LITTLE, "host_free_time"))
-    assert own.verdict == verdict
+    rows = compared(folders["gpu"], after).series.values()
+    pairs = {(row["cell"], row["quantity"]): row for row in itertools.chain(*rows)}
+    assert pairs[LITTLE, "host_free_time"]["verdict"] == verdict
 
 
 def test_the_clock_has_no_verdict(compared, folders, changed):
     found = compared(folders["gpu"], changed(BIG, "time", median=9.0))
-    assert not found.worse and found.shown["times"][0].cell == BIG
+    assert not found.series["worse"] and found.shown["times"][0]["cell"] == BIG
 
 
 def test_what_no_longer_fits_is_worse(compared, folders, changed):
     after = changed(BIG, "time", status="oom")
     found = compared(folders["gpu"], after)
-    assert {pair.verdict for pair in found.worse} == {"broke"}
-    assert {pair.verdict for pair in compared(after, folders["gpu"]).better} == {"works"}
+    assert set(picked(found.series["worse"], "verdict")) == {"broke"}
+    back = compared(after, folders["gpu"])
+    assert set(picked(back.series["better"], "verdict")) == {"works"}
 
 
 def test_machines_of_other_labels_are_paired(compared, folders):
     other = compared(folders["gpu"], folders["cpu"])  # the only one of each
-    assert not other.worse and not other.better and other.only_before > 100
-    assert "--paired x=y" in one_line(
+    assert not other.series["worse"] and not other.series["better"]
+    assert other.before["alone"] > 100
+    assert "machines x=y" in one_line(
         compare.CompareError, compared, folders["gpu"], folders["gpu"], x="y"
     )
 

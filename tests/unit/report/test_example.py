@@ -117,11 +117,12 @@ def test_arithmetic_in_8_bits_is_that_of_the_blocks_and_the_rest_in_16(data):
 
 def test_what_rungs_deliver_at_another_batch(data, fp8):
     found = as_written(data)
-    rung = found.most.rung
-    assert (found.most.batch, found.most.context.value, rung.before.kind) == (16, 1024, "fused")
+    rung = found.most
+    where = rung.data.place
+    assert (where.batch, where.context, rung.before.kind) == (16, 1024, "fused")
     assert rung.tokens.value == approx(16 * 1024 / fp8["time"])
     assert rung.energy.value == approx(fp8["energy"] / (16 * 1024))
-    last = [(each.batch, each.rung.kind) for each in found.reach][-4:-2]
+    last = [(each.data.place.batch, each.kind) for each in found.reach][-4:-2]
     assert last == [(16, "fused"), (16, "fp8")]
     (part,) = (each for each in ladders.ladders(data) if each.place.batch == 16)
     # so that no row of the column has it
@@ -190,27 +191,29 @@ def test_causal_attention_multiplies_half(data):
 def test_a_ladder_that_starts_later_is_a_part_even_where_its_first_variant_did_not_run(data):
     whole, *_, part, smaller = ladders.ladders(data)
     assert (whole.is_part, part.is_part, smaller.is_part) == (False, True, True)
-    rows = [row for row in part.data.rows if row["variant"] != part.data.first]
-    without = replace(part.data, rows=rows)
-    assert ladders.starts_later(without, [whole.data])
-    assert not ladders.starts_later(whole.data, [without])
+    series = data["series"]
+    first = (series["cell"] == part.data.cell) & (series["variant"] == part.data.first.variant)
+    without = Data(data.folder, data.machine)
+    without._read = {"series": series[~first]}
+    found = {each.data.cell: each.is_part for each in ladders.ladders(without)}
+    assert found[part.data.cell] and not found[whole.data.cell]
 
 
 def test_page_one_begins_at_what_people_run_and_its_mfu_is_that_of_palm(data):
     found = ladder.facts(data)
     assert page_one.facts(data).ladder is found.ladder
     assert (found.ladder.place.batch, len(found.ladder.rungs)) == (2, 6)  # not the largest batch
-    assert (found.most.batch, found.most.rung.kind) == (4, "fp8")
+    assert (found.most.data.place.batch, found.most.kind) == (4, "fp8")
     # 6 N + 12 L d T a token (Chowdhery et al. 2022, appendix B), N without the embedding: Q and
     # output, K and V of 8 of 32 heads, three matrices of 14,336, and the head.
     width, words, context = 4096, 128_256, 4096
     block = 2 * width**2 + 2 * width * width // 4 + 3 * width * 14_336
     a_token = 6 * (8 * block + width * words) + 12 * 8 * width * context
-    expected = found.most.rung.tokens.value * a_token / 989.4e12
-    assert found.most.rung.mfu.value == approx(expected, abs=1e-3)
+    expected = found.most.tokens.value * a_token / 989.4e12
+    assert found.most.mfu.value == approx(expected, abs=1e-3)
     # H200's data sheet: 1,979 TFLOP/s of dense products in fp8
-    assert found.most.rung.mfu_narrow.value == approx(expected * 989.4 / 1978.9, abs=1e-3)
-    assert not found.most.rung.before.mfu_narrow
+    assert found.most.mfu_narrow.value == approx(expected * 989.4 / 1978.9, abs=1e-3)
+    assert not found.most.before.mfu_narrow
 
 
 def test_the_step_as_written_comes_second(data):

@@ -12,7 +12,6 @@ from stepscope.report.facts import (
     attention,
     inside,
     kernels,
-    ladder,
     memory,
     method,
     page_one,
@@ -92,11 +91,13 @@ def test_mechanisms_predict_what_a_change_wins(own):
     assert own.rung("block").idle.value == approx(0.32 - 0.27)
 
 
-def test_a_phase_that_beats_the_data_sheet_is_no_measurement(own):
+def test_a_phase_that_beats_the_data_sheet_is_no_measurement(gpu, own):
     assert own.rung("fused").optimizer.value == approx(0.01)
-    slow = replace(own.data, memory_rate=Quantity(2e12, "B/s"))  # 28 GB take 14 ms
-    assert slow.rungs["fused"].optimizer is None
-    assert slow.rungs["graphs"].optimizer.value == approx(0.05)
+    rates = gpu["series"].query("study == 'ceilings' and size == 'copy'")
+    promised = pd.concat([gpu["series"], rates.assign(variant="datasheet", median=2e12)])
+    slow = ladders(made_up.planted(gpu, series=promised))[0]  # 28 GB take 14 ms
+    assert slow.rung("fused").optimizer is None
+    assert slow.rung("graphs").optimizer.value == approx(0.05)
 
 
 def test_one_slow_process_is_not_said_to_make_launches_limit():
@@ -108,27 +109,37 @@ def test_one_slow_process_is_not_said_to_make_launches_limit():
     assert limited("GPU", clock, alone) == "GPU"
 
 
-def test_the_fastest_row_without_a_coarse_format_need_not_be_the_one_before_it(own):
+def with_rows(table, cell, variant, **columns):
+    """A table with other values in the rows of a cell's variant."""
+    table = table.copy()
+    is_it = (table["cell"] == cell) & (table["variant"] == variant)
+    table.loc[is_it, list(columns)] = list(columns.values())
+    return table
+
+
+def test_the_fastest_row_without_a_coarse_format_need_not_be_the_one_before_it(gpu, own):
     """Fused becomes fp8, which rounds more than 16 bits do; graphs slower than block (0.32 s)."""
-    last, before = own.rung("fused").variant, own.rung("graphs").variant
-    changes = own.data.changes | {last: replace(own.data.changes[last], precision="fp8")}
-    slow = [row | {"median": 0.35} if row["variant"] == before else row for row in own.data.rows]
-    made = replace(own, data=replace(own.data, changes=changes, rows=slow))
+    cell = own.data.cell
+    declared = with_rows(gpu["variants"], cell, own.rung("fused").variant, precision="fp8")
+    slow = with_rows(gpu["series"], cell, own.rung("graphs").variant, median=0.35)
+    made = ladders(made_up.planted(gpu, variants=declared, series=slow))[0]
     assert made.top.step.value == 0.25 and made.top_but_coarse.kind == "block"
 
 
-def test_the_configuration_of_all_gains_is_recommended_where_it_ran(own):
+def test_the_configuration_of_all_gains_is_recommended_where_it_ran(gpu, own):
     assert own.recommended is None
-    gains = own.data.options["fused"] | {"compile": "block"}
-    measured = replace(own.data, options=own.data.options | {"checkpoint": gains})
-    assert replace(own, data=measured).recommended.variant == "checkpoint"
+    gains = own.rung("fused").options | {"compile": "block"}
+    declared = with_rows(gpu["variants"], own.data.cell, "checkpoint", **gains)
+    made = ladders(made_up.planted(gpu, variants=declared))[0]
+    assert made.recommended.variant == "checkpoint"
 
 
-def test_rates_of_another_card_are_told_of(own):
-    other = replace(own.data, cards={"a"}, of_ceilings={"a", "b"})
-    assert replace(own, data=other).is_other_card
-    same = replace(own.data, cards={"a", "b"}, of_ceilings={"a"})
-    assert not replace(own, data=same).is_other_card
+@pytest.mark.parametrize(("ladder", "ceilings", "is_other"), [("a", "b", True), ("a", "a", False)])
+def test_rates_of_another_card_are_told_of(gpu, own, ladder, ceilings, is_other):
+    cells = gpu["cells"].copy()
+    cells["gpu_uuid"] = ceilings
+    cells.loc[cells["cell"] == own.data.cell, "gpu_uuid"] = ladder
+    assert ladders(made_up.planted(gpu, cells=cells))[0].is_other_card == is_other
 
 
 def test_what_a_change_won_has_the_interval_of_its_ratio(own):
@@ -173,23 +184,15 @@ def test_page_one_tells_of_the_largest_place(gpu):
 
 
 def test_does_this_apply_to_me(gpu):
-    rows = {(row.last.place.size, row.contexts): row for row in page_one.facts(gpu).applies}
+    found = page_one.facts(gpu).applies
+    rows = {(row["last"].place.size, row["contexts"]): row for row in found}
     assert set(rows) == {("little", "256"), ("big", "256"), ("big", "1,024")}
-    little, short, long = rows["little", "256"], rows["big", "256"], rows["big", "1,024"]
-    assert (little.last.limits, little.change, little.saves) == (
-        "launches",
-        "CUDA graphs",
-        "75 to 97",
-    )
-    assert (short.last.limits, short.change, short.saves) == (
-        "GPU",
-        "fused AdamW",
-        "5",
-    )  # 11 ms of bytes, of scores 0.9
-    assert (long.change, long.saves) == (
-        "fused attention (SDPA)",
-        "20",
-    )  # by its ladder, not by bytes
+    told = {key: (row["last"].limits, row["change"], row["saves"]) for key, row in rows.items()}
+    assert told["little", "256"] == ("launches", "CUDA graphs", "75 to 97")
+    # 11 ms of bytes, of scores 0.9
+    assert told["big", "256"] == ("GPU", "fused AdamW", "5")
+    # by its ladder, not by bytes
+    assert told["big", "1,024"] == ("GPU", "fused attention (SDPA)", "20")
 
 
 def test_phases_beside_their_bytes(gpu):
@@ -220,12 +223,11 @@ def test_kernels_split_what_is_no_product(gpu):
         found,
         rate=50e12 / 0.11,
         casts_added=0.06 - 0.01,
-        fused_gap=0.01 / 0.007 - 1,
         overhead=0.72 / 0.5,
     )
     assert_values(found.own, not_products=0.36 - 0.11 - 0.02, products_share=0.11 / 0.36)
-    worst = found.worst
-    assert_values(worst, host_free=0.015, busy=0.01, launches=3000, each=0.06 / 3000)
+    (starved,) = found.limited
+    assert_values(starved, host_free=0.015, busy=0.01, launches=3000, each=0.06 / 3000)
     assert found.own.busy_share.value == approx(0.36 / 0.5)
 
 
@@ -239,29 +241,18 @@ def test_memory_counts_reserved_bytes_where_graphs_run(gpu):
     ) == approx((50e9, 15e9, 20e9))
     assert_values(found, unused=55e9 - 50e9, fp32_change=50 / 60 - 1, inference_share=0.25)
     assert found.growth[0]["squared"].value == approx(0.5)
-    assert found.holds and found.all.gap.value == 0
+    assert found.is_computable and found.all.gap.value == 0
 
 
-def test_a_closed_form_that_holds_holds_without_what_it_takes_from_the_recording(gpu):
-    rows = gpu["memory_peak"]
-    of_cell = rows[rows["cell"] == memory.facts(gpu).cell]
-    as_given = {"category": "workspace", "bytes": 2e9, "predicted": 2e9}
-    one = pd.DataFrame([of_cell.iloc[0].to_dict() | as_given])
-    found = memory.facts(made_up.planted(gpu, memory_peak=pd.concat([rows, one])))
-    assert found.formed.measured.value == approx(of_cell["bytes"].sum()) and found.holds
-    off = rows.assign(predicted=rows["predicted"] * 1.05)  # the whole is 0 % off all the same
-    found = memory.facts(made_up.planted(gpu, memory_peak=pd.concat([off, one])))
-    assert found.all.gap.value == 0 and found.formed.gap.value == approx(1 / 1.05 - 1)
-    assert not found.holds
+def test_a_peak_of_which_a_category_is_off_cannot_be_computed(gpu):
+    off = gpu["memory_peak"].assign(predicted=gpu["memory_peak"]["predicted"] * 1.05)
+    found = memory.facts(made_up.planted(gpu, memory_peak=off))
+    assert found.all.gap.value == 0 and not found.is_computable  # the whole is 0 % off all the same
 
 
-def test_the_ladder_says_when_compiling_has_paid(gpu):
-    found = ladder.facts(gpu)
-    assert found.ladder.rung("block").pays_after.value == approx(
-        3 * 8.0 / 0.08
-    )  # of three processes together
-    assert found.ladder.rung("graphs").pays_after is None  # it won nothing that was shown
-    assert found.ladder.has_turns
+def test_compiling_costs_what_all_processes_spent_on_it(own):
+    assert own.rung("block").compile_time.value == approx(3 * 8.0)
+    assert own.has_turns
 
 
 def test_attention_moves_what_its_code_says(gpu):
@@ -272,8 +263,9 @@ def test_attention_moves_what_its_code_says(gpu):
         found, arithmetic=flop / 500e12, naive_predicted=flop / 500e12 + 38 * 8 * 2048**2 / 4e12
     )
     assert found.kept_gap.value == approx(0) or abs(found.kept_gap.value) < 1e-9
-    assert (found.best.name, found.second.name, found.verdict) == ("sdpa-cudnn", "triton", "faster")
-    assert found.best.gain.value == approx(40) and found.growth.value == approx(
+    names = [found.forward[which].name for which in ("first", "second")]
+    assert (*names, found.forward["verdict"]) == ("sdpa-cudnn", "triton", "faster")
+    assert found.forward["first"].gain.value == approx(40) and found.growth.value == approx(
         found.scores_growth.value
     )
     assert found.oom_length.value == 4096
@@ -323,8 +315,8 @@ def test_formats(gpu):
     assert (found.stuck["sum"].value, found.stuck["last_change"].value) == (4.0, 350)
     assert found.stuck["off"].value == approx(-0.6)
     norm = found.find("LayerNorm", precision.WHOLE, "bf16")
-    assert norm.error.value == approx(0.006) and norm.breaks is None
-    assert found.find("LayerNorm", precision.WHOLE, "fp16").breaks.value == 256
+    assert norm["error"].value == approx(0.006) and norm["breaks"] is None
+    assert found.find("LayerNorm", precision.WHOLE, "fp16")["breaks"].value == 256
 
 
 def test_cells_that_ran_at_a_time_are_counted():

@@ -34,7 +34,7 @@ def test_hostile_steps_are_refused_in_one_line_or_measured(part, tmp_path):
     """All that does not end the process, in this one."""
     from stepscope.measure import timing
     from stepscope.measure.telemetry import Telemetry
-    from stepscope.model.own import ModelError
+    from stepscope.model.own.reference import ModelError
 
     refused = 0
     for number, value in enumerate(attack.steps.PARTS[part]):

@@ -26,7 +26,8 @@ VARIANTS = [
 
 
 def cell(about=ABOUT, **summary):
-    spec = {"study": "timing", "step": "train.py:build"} | PLACE
+    keys = '{"layers": 2, "optimizer": "muon"}'
+    spec = {"study": "timing", "step": "train.py:build", "step_keys": keys} | PLACE
     record = {"summary": {"built": {"step": about}} | summary}
     return MeasuredCell("machine/timing/base/ctx8/built", spec, "", "", record)
 
@@ -46,8 +47,17 @@ def test_the_place_of_a_step_says_that_it_is_as_built():
 def test_what_was_built_is_a_row_of_the_models():
     (row,) = models.rows([cell(), compared()]).to_dict("records")
     said = {"size": "base", "trained": 10, "dtype": "bfloat16", "optimizer": "Muon"}
-    said |= {"items": 96, "item": "tokens", "flop": 600, "flop_from": "counter"}
+    said |= {
+        "keys": "layers: 2, optimizer: muon",
+        "items": 96,
+        "item": "tokens",
+        "flop": 600,
+        "flop_from": "counter",
+    }
     assert row.items() >= said.items()
+    none = {"parameters": 0, "trainable_parameters": 0}
+    (bare,) = models.rows([cell(ABOUT | none)]).parameters
+    assert bare is None  # no module, no optimizer: not none, but not known
     given = cell(ABOUT | {"flops": {"given": 5}})
     assert models.chosen(given.own_model["flops"]) == (5, "given")
 

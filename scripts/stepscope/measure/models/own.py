@@ -5,8 +5,8 @@ from torch import Tensor, nn
 from stepscope.axes import PLAIN_STEP, option
 from stepscope.config.own_models import keys_of
 from stepscope.measure.models import NamedTensors, Unsupported, named_parameters
-from stepscope.model import own
 from stepscope.model.formats import FORMATS
+from stepscope.model.own import adapting, assembled
 
 
 class Model:
@@ -22,8 +22,8 @@ class Model:
         if option(spec, "loss") != PLAIN_STEP["loss"]:
             raise Unsupported("a model of one's own has the loss that it was written with")
         place = spec["context"], spec["batch"], spec["device"], spec["seed"]
-        self._own = own.build(spec["model"], keys_of(spec), *place)
-        own.adapt(self._own, spec)
+        self._own = assembled.build(spec["model"], keys_of(spec), *place)
+        adapting.adapt(self._own, spec)
         self.module = self._own.module
         self._batch = self._own.make_batch()
 
@@ -35,7 +35,7 @@ class Model:
     def named_parameters(self) -> NamedTensors:
         """(name, parameter), whatever holds the blocks."""
         blocks = self._own.found_blocks
-        return named_parameters(self.module, blocks and blocks.path)
+        return named_parameters(self.module, blocks.path if blocks else None)
 
     def outputs(self) -> object:
         """The forward pass without the loss."""

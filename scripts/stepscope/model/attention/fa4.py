@@ -1,7 +1,7 @@
 """FlashAttention-4, of the package flash-attn-4 where it is installed: from Hopper GPUs on."""
 
 from stepscope.model.about import Attention
-from stepscope.model.rivals import Rival, check
+from stepscope.model.rivals import Rival
 
 ABOUT = Attention(
     label="FlashAttention-4",
@@ -11,6 +11,4 @@ ABOUT = Attention(
 )
 RIVAL = Rival("flash_attn.cute", ABOUT.package)
 
-__all__ = ["attention", "check", "unsupported"]
-
-attention, unsupported = RIVAL.attention, RIVAL.unsupported
+attention, check, unsupported = RIVAL.attention, RIVAL.check, RIVAL.unsupported

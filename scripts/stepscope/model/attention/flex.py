@@ -35,7 +35,7 @@ def attention(
 ) -> Tensor:
     """See the package; softmax(Q K^T / sqrt(d_head)) V. backend: of the kernels, where it is not
     PyTorch's choice."""
-    masks.check(is_causal, window, lower_right=False)
+    masks.check(is_causal, window)
     with named("fused attention"):
         # It takes (batch, heads, length, d_head) and nothing else.
         four = [as_4d(x) for x in (q, k, v)]

@@ -5,7 +5,6 @@ from functools import partial
 
 from stepscope.model.about import Attention
 from stepscope.model.attention import fa4, flex
-from stepscope.model.rivals import check
 
 ABOUT = Attention(
     label="FlexAttention by FlashAttention-4",
@@ -14,7 +13,5 @@ ABOUT = Attention(
     package="flash-attn-4",
 )
 
-__all__ = ["attention", "check", "unsupported"]
-
-unsupported = fa4.unsupported
+check, unsupported = fa4.check, fa4.unsupported
 attention = partial(flex.attention, backend="FLASH")

@@ -17,7 +17,7 @@ def attention(
     q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None = None
 ) -> Tensor:
     """See the package; softmax(Q K^T / sqrt(d_head)) V."""
-    masks.check(is_causal, window, lower_right=False)
+    masks.check(is_causal, window)
     # The queries that share keys can stand one after the other: K and V need not be repeated.
     sharing = q.shape[-3] // k.shape[-3] if q.ndim > 2 else 1
     # Scaling Q costs (queries x d_head), scaling the scores would cost (queries x keys). Q and K

@@ -11,10 +11,7 @@ from stepscope.model.ranges import named
 ABOUT = Attention(
     label="fused attention (SDPA)",
     title="Fuse attention",
-    mechanism="The context × context scores never reach memory.",
     recipe="`F.scaled_dot_product_attention(q, k, v, is_causal=True)`",
-    takes_away="scores",
-    keeps="fused",
     masks_window=True,
 )
 
@@ -25,16 +22,15 @@ def attention(
     """See the package; softmax(Q K^T / sqrt(d_head)) V. A window is given to PyTorch as a mask
     of (queries x keys), which few of its kernels take.
     """
-    masks.check(is_causal, window, lower_right=False)
+    masks.check(is_causal, window)
     grouped = q.ndim > 2 and q.shape[-3] != k.shape[-3]
-    queries = q.shape[-2]
-    keys = k.shape[-2]
+    lengths = q.shape[-2], k.shape[-2]
     with named("fused attention"):
         seen: Tensor | None = None
-        is_plain = masks.is_plain(queries, keys, window, lower_right=False)
-        if is_causal and not is_plain:
+        if is_causal and masks.mask_of(*lengths, is_causal, window).window:
             make = masks.visible if torch.compiler.is_compiling() else masks.kept_visible
-            seen = make(queries, keys, q.device, window, lower_right=False)
+            seen = make(*lengths, q.device, window)
+            is_causal = False
         return F.scaled_dot_product_attention(
-            q, k, v, seen, is_causal=is_causal and is_plain, enable_gqa=grouped
+            q, k, v, seen, is_causal=is_causal, enable_gqa=grouped
         )

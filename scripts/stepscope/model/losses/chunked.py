@@ -20,7 +20,7 @@ ABOUT = Loss(
     mechanism="The logits of all tokens are never in memory at once; the head's gradients are made"
     " in the forward pass.",
     recipe="`liger_kernel.transformers.LigerFusedLinearCrossEntropyLoss`",
-    keeps="gradients",
+    keeps="in-chunks",
     is_fused=True,
 )
 IS_COMPILED = True

@@ -29,13 +29,6 @@ class AdamW:
     weight_decay: float = 0.01
 
     def __post_init__(self) -> None:
-        rates = self.lr, self.eps, self.weight_decay
-        if not all(rate >= 0 for rate in rates):
-            raise ValueError(
-                "lr, eps and weight_decay must not be negative: {}, {}, {}".format(*rates)
-            )
-        if not all(0 <= beta < 1 for beta in self.betas):
-            raise ValueError(f"betas must lie in [0, 1): {self.betas}")
         self.parameters = list(self.parameters)
         self._moments: dict[Tensor, tuple[Tensor, Tensor]] = {}
         # Counts live on the host: corrections computed from them are plain numbers, nothing waits

@@ -71,7 +71,8 @@ def _use_attention(own: OwnModel, name: str) -> None:
     def looked_at(query, key, value, is_causal: bool) -> Tensor:
         """PyTorch's own, of what the implementation takes."""
         try:
-            getattr(implementation, "check", _takes_all)(query, key, value)
+            if hasattr(implementation, "check"):
+                implementation.check(query, key, value)
         except ValueError as error:
             raise Unsupported(str(error)) from None
         return SDPA(query, key, value, is_causal=is_causal)
@@ -97,10 +98,6 @@ def _use_attention(own: OwnModel, name: str) -> None:
     if name != "sdpa":
         chosen = _with_signature(implementation.attention, name)
         own.attention = InPlaceOfSdpa(own.module, chosen)
-
-
-def _takes_all(*_operands: Tensor) -> None:
-    """The check of an implementation that has none."""
 
 
 def _use_sdpa(module: nn.Module) -> None:

@@ -16,8 +16,7 @@ def build(
     reference: str, keys: dict, context: int, batch: int, device: torch.device | str, seed: int
 ) -> "OwnModel":
     """A model with random weights on `device`, the same for the same seed, in the types that its
-    file builds it in; an architecture in fp32 unless a key `dtype` says otherwise, since that of a
-    configuration is how weights are stored.
+    file builds it in.
 
     keys: what build() or the architecture's configuration takes, and "ranges", a pattern of paths →
     name. context: tokens; batch: sequences. Seeds PyTorch's global generators. Raises ModelError,
@@ -38,18 +37,7 @@ def build(
         tensors = (*module.parameters(), *module.buffers())
         if any(each.device.type != torch.device(device).type for each in tensors):
             module.to(device)
-        if parsed.name:
-            _cast(module, getattr(torch, keys.get("dtype", "float32")))
     return OwnModel(parsed, keys, module, fed, context, batch, torch.device(device), seed)
-
-
-def _cast(module: nn.Module, dtype: torch.dtype) -> None:
-    """Have a model of another floating type in this one; complex tables, and those beside
-    parameters that have it already, stay."""
-    if any(each.dtype != dtype for each in module.parameters()):
-        for each in (*module.parameters(), *module.buffers()):
-            if each.is_floating_point():
-                each.data = each.data.to(dtype)
 
 
 def describe(reference: str, keys: dict, context: int, batch: int, seed: int = 0) -> dict:
@@ -100,10 +88,9 @@ class OwnModel:
         self._modes: dict[nn.Module, bool] = {}  # what parts were built in, while all are in eval
         self.refused = structure.refused(module)
         self.found_blocks = structure.blocks_of(module)
-        parts = structure.parts_of(module, self.found_blocks)
-        self._has_own_ranges = naming.names_its_own(module)
         self._chosen = self.keys.get(RANGES, {})
-        named = naming.renamed({} if self._has_own_ranges else parts, module, self._chosen)
+        parts = structure.parts_of(module, self.found_blocks)
+        named = naming.renamed(parts, module, self._chosen)
         self._names = naming.Names(module, named)
         self.description = self._described(list(dict.fromkeys(named.values())))
 
@@ -126,18 +113,12 @@ class OwnModel:
         output = self.forward(batch)
         with named_errors(self.reference, "loss fails"):
             loss = self.fed.loss(output, batch)
-        wrong = ""
-        if not isinstance(loss, Tensor):
-            wrong = f"is {type(loss).__name__}"
-        elif loss.ndim:
-            wrong = f"has the shape {tuple(loss.shape)}"
-        elif not loss.requires_grad:
-            wrong = "does not require a gradient"
-        if wrong:
-            raise ModelError(
-                f"{self.reference.text}: the loss {wrong}; it has to be a scalar with a gradient"
-            )
-        return loss
+        if isinstance(loss, Tensor) and loss.ndim == 0 and loss.requires_grad:
+            return loss
+        raise ModelError(
+            f"{self.reference.text}: the loss has to be a scalar that requires a gradient, not"
+            f" {getattr(loss, 'shape', type(loss).__name__)}"
+        )
 
     def forward(self, batch: object) -> object:
         """The forward pass as it is trained, without what comes after the module."""
@@ -161,7 +142,7 @@ class OwnModel:
     def without_hooks(self) -> None:
         """From now on no part has a range: hooks would break up what is compiled."""
         self._names = naming.Names(self.module, {})
-        self.description["ranges"]["names"] = []
+        self.description["ranges"] = []
         self.description["unknown"].append("ranges inside the model: compiled code has none")
 
     def _described(self, names: list[str]) -> dict:
@@ -178,10 +159,7 @@ class OwnModel:
             "inputs": fed,
             "loss": loss,
             "vocab_size": self.fed.vocab_size,
-            "ranges": {
-                "by": "own" if self._has_own_ranges or self._chosen else "hooks",
-                "names": names,
-            },
+            "ranges": names,
             "unknown": self._unknown(names),
         }
 
@@ -197,12 +175,11 @@ class OwnModel:
                 "blocks: no list of modules of one class holds half of the parameters beside"
                 " embeddings and head"
             )
-        if not self._has_own_ranges:
-            lines += [
-                f"range of {name}: no module is called so; name it by the key ranges"
-                for name in ("attention", "FFN")
-                if name not in names
-            ]
+        lines += [
+            f"range of {name}: no module is called so; name it by the key ranges"
+            for name in ("attention", "FFN")
+            if name not in names
+        ]
         if self.fed.labels == "targets" and not self.fed.is_required:
             lines.append(
                 "inference: without targets forward may compute less, as the last position alone"

@@ -30,16 +30,14 @@ LOSSES = {  # in words, by the parameter that takes the targets
 class Tokens:
     """(batch, context) random tokens in, logits or a loss out.
 
-    told: (what goes in, what the loss is), each in words. keyword: name of forward's first
-    parameter if it can only be passed by that, else None; labels: of the one that takes the
-    targets, or None; is_required: whether forward cannot do without them; fixed: what is always
-    passed.
+    told: (what goes in, what the loss is), each in words. labels: name of forward's parameter that
+    takes the targets, or None; is_required: whether it cannot do without them; fixed: what is
+    always passed.
     """
 
     reference: Reference
     told: tuple[str, str]
     vocab_size: int
-    keyword: str | None
     labels: str | None
     is_required: bool
     fixed: dict
@@ -59,8 +57,6 @@ class Tokens:
         given = dict(self.fixed)
         if self.labels and (with_loss or self.is_required):
             given[self.labels] = batch["targets"]
-        if self.keyword:
-            return module(**given, **{self.keyword: batch["tokens"]})
         return module(batch["tokens"], **given)
 
     def loss(self, output: object, batch: Any) -> Tensor:
@@ -69,16 +65,13 @@ class Tokens:
             return found
         logits = _logits(output)
         targets = batch["targets"]
-        if (
-            logits is None
-            or logits.shape[:-1] != targets.shape
-            or logits.shape[-1] < self.vocab_size
-        ):
-            shape = type(output).__name__ if logits is None else tuple(logits.shape)
-            wanted = (*targets.shape, self.vocab_size)
+        wanted = (*targets.shape, self.vocab_size)
+        shape = () if logits is None else tuple(logits.shape)
+        if logits is None or shape[:-1] != targets.shape or shape[-1] < self.vocab_size:
             raise ModelError(
-                f"{self.reference.text}: wrong output: {shape} instead of logits {wanted} (batch,"
-                " context, vocabulary); return (module, make_batch, loss) for anything else"
+                f"{self.reference.text}: wrong output: {shape or type(output).__name__} instead of"
+                f" logits {wanted} (batch, context, vocabulary); return (module, make_batch, loss)"
+                " for anything else"
             )
         with named("loss"):
             return F.cross_entropy(logits.flatten(0, -2), targets.flatten())
@@ -149,9 +142,6 @@ def chosen(reference: Reference, built: object) -> tuple[nn.Module, Fed]:
             f"{reference.text}: {type(module).__name__} has no parameters; there is nothing to"
             " train"
         )
-    for name, value in (("make_batch", make_batch), ("loss", loss)):
-        if value is not None and not callable(value):
-            raise ModelError(f"{reference.text}: {name} is {type(value).__name__}, no function")
     if make_batch is not None:
         said = "the user's loss(outputs, batch)" if loss else "the model's own: .loss of its output"
         fed = "the user's make_batch(batch, context, device, generator)"
@@ -174,13 +164,11 @@ def _tokens(reference: Reference, module: nn.Module, loss: Callable | None) -> T
     labels = next((name for name in LABELS if name in parameters), None)
     fixed = {"use_cache": False} if "use_cache" in parameters else {}
     name = next(iter(parameters), "")
-    is_keyword = bool(name) and parameters[name].kind is inspect.Parameter.KEYWORD_ONLY
     passed = "".join(f", {key}={value}" for key, value in fixed.items())
     fed = f"random tokens {name}: (batch, context) int64, below {size:,} ({where}){passed}"
     told = (fed, LOSSES[labels])
     is_required = labels is not None and parameters[labels].default is inspect.Parameter.empty
-    keyword = name if is_keyword else None
-    return Tokens(reference, told, size, keyword, labels, is_required, fixed)
+    return Tokens(reference, told, size, labels, is_required, fixed)
 
 
 def _vocabulary(module: nn.Module) -> tuple[int | None, str]:
@@ -212,8 +200,8 @@ def _own_loss(output: object) -> Tensor | None:
 
 def _logits(output: object) -> Tensor | None:
     """The logits of an output: its .logits, itself, or its first item."""
-    found = _item(output, "logits")
-    if found is None and isinstance(output, (tuple, list)) and output:
-        found = output[0]
-    found = output if found is None else found
-    return found if isinstance(found, Tensor) and found.ndim > 1 else None
+    first = output[:1] if isinstance(output, (tuple, list)) else ()
+    for each in (_item(output, "logits"), output, *first):
+        if isinstance(each, Tensor) and each.ndim > 1:
+            return each
+    return None

@@ -1,4 +1,4 @@
-"""Ranges of a model that has none of its own: hooks that open and close what its parts are called.
+"""Ranges of a user's model: hooks that open and close what its parts are called.
 
 They are there only while a profiler has ranges turned on. A range spans the call of a module; what
 its backward pass does, autograd's numbers say. No hook changes a tensor or adds to autograd's
@@ -11,15 +11,6 @@ from contextlib import AbstractContextManager
 from torch import nn
 
 from stepscope.model import ranges
-from stepscope.model.own.sdpa import namespaces
-
-
-def names_its_own(module: nn.Module) -> bool:
-    """Whether a file that the model's classes come from uses `stepscope.model.ranges` itself."""
-    for names in namespaces(module):
-        if any(value is ranges or value is ranges.named for value in list(names.values())):
-            return True
-    return False
 
 
 def renamed(parts: dict[str, str], module: nn.Module, chosen: dict[str, str]) -> dict[str, str]:

@@ -18,7 +18,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from stepscope.model.own import inputs
 from stepscope.model.own.counting import Counter
 from stepscope.model.own.loading import named_errors
-from stepscope.model.own.sdpa import InPlaceOfSdpa
+from stepscope.model.own.sdpa import FLEX, InPlaceOfSdpa
 
 # What cannot be followed by shapes is an error, which is enough of a report.
 logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)
@@ -56,7 +56,7 @@ def counted(own) -> tuple[dict, str]:
 def _flex_as_sdpa(own) -> AbstractContextManager:
     """Within it flex_attention is as many products of scaled_dot_product_attention: a CPU has no
     backward pass of it, and a mask saves nothing of what is counted."""
-    flex = sys.modules.get("torch.nn.attention.flex_attention")
+    flex = sys.modules.get(FLEX)
     if flex is None:
         return nullcontext()
 
@@ -64,4 +64,4 @@ def _flex_as_sdpa(own) -> AbstractContextManager:
         attended = F.scaled_dot_product_attention(query, key, value, enable_gqa=enable_gqa)
         return (attended, attended[..., 0]) if return_lse else attended
 
-    return InPlaceOfSdpa(own.module, attention, flex.flex_attention, flex)
+    return InPlaceOfSdpa(own.module, attention, flex.flex_attention)

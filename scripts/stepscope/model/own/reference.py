@@ -1,11 +1,13 @@
 """How a user's model or step is named. Standard library only."""
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
 from stepscope.model.chosen import Unsupported as Unsupported
 
 HUGGING_FACE = "hf:"
+BUILDS_THEM = Path(__file__).parents[4] / "models/hf.py"  # by its function build
 RANGES = "ranges"  # the key that names a model's parts; not passed on to build()
 
 
@@ -15,21 +17,20 @@ class ModelError(Exception):
 
 @dataclass(frozen=True)
 class Reference:
-    """What a model is built by: `function` of `file`, or the architecture `name` of Hugging Face
-    transformers; or a step, by a function.
+    """What a model or a step is built by: `function` of `file`.
 
-    text: as the configuration writes it. Without a name there is a file. kind: model or step.
+    text: as the configuration writes it. kind: model or step. name: of an architecture of Hugging
+    Face transformers, which the function is given then.
     """
 
     text: str
-    file: Path | None = None
-    function: str = ""
-    name: str = ""
+    file: Path
+    function: str
     kind: str = "model"
+    name: str = ""
 
     def existing_file(self) -> Path:
-        """The file of a function. Raises ModelError where there is none."""
-        assert self.file is not None, "a reference without a name has a file"
+        """The file of the function. Raises ModelError where there is none."""
         if not self.file.is_file():  # a loop of links is none
             raise ModelError(
                 f"{self.text}: there is no file {self.file}; paths are from the working directory,"
@@ -37,12 +38,33 @@ class Reference:
             )
         return self.file
 
-    @property
-    def folder(self) -> Path | None:
-        """The folder with a config.json that an architecture is read from; None if it is no
-        folder."""
-        folder = Path(self.name)
-        return folder if self.name and (folder / "config.json").is_file() else None
+    def files(self) -> list[Path]:
+        """What it is made of: the file, and the config.json of an architecture that has one here,
+        in its folder or in Hugging Face's cache. Raises ModelError for a file that is not there, or
+        a repository, `owner/name`."""
+        found = [self.existing_file()]
+        own = Path(self.name) / "config.json"
+        if self.name and own.is_file():
+            found.append(own)
+        elif self.name:
+            with contextlib.suppress(ImportError):
+                found += self._in_cache()
+        return found
+
+    def _in_cache(self) -> list[Path]:
+        from huggingface_hub import try_to_load_from_cache
+
+        found = None
+        with contextlib.suppress(ValueError):  # for what is no name of a repository
+            found = try_to_load_from_cache(self.name, "config.json")
+        if isinstance(found, str):
+            return [Path(found)]
+        if "/" in self.name:
+            raise ModelError(
+                f"{self.text} is not in Hugging Face's cache, and nothing is downloaded; give a"
+                " folder with a config.json, or an architecture with its keys, as hf: qwen3"
+            )
+        return []
 
 
 def parse(reference: str, kind: str = "model") -> Reference:
@@ -51,21 +73,13 @@ def parse(reference: str, kind: str = "model") -> Reference:
 
     Raises ModelError for anything else; whether it is there is not looked at.
     """
-    if kind == "model" and reference.startswith(HUGGING_FACE):
-        name = reference.removeprefix(HUGGING_FACE)
-        if not name or name != name.strip():
-            raise ModelError(
-                f"model {reference!r}: name an architecture, as hf:llama, or a folder with a"
-                " config.json"
-            )
-        return Reference(reference, name=name)
+    name = reference.removeprefix(HUGGING_FACE).strip()
+    if kind == "model" and name and reference == HUGGING_FACE + name:
+        return Reference(reference, BUILDS_THEM, "build", name=name)
     file, colon, function = reference.rpartition(":")
     if not colon or not file.endswith(".py") or not function.isidentifier():
-        others = {
-            "model": ", or hf:NAME",
-            "step": ", whose function returns a stepscope.Step (docs/own-step.md)",
-        }
         raise ModelError(
-            f"{kind} {reference!r}: write FILE.py:FUNCTION, as models/mine.py:build{others[kind]}"
+            f"{kind} {reference!r}: write FILE.py:FUNCTION, as models/mine.py:build"
+            f" (docs/own-{kind}.md)"
         )
-    return Reference(reference, file=Path(file), function=function, kind=kind)
+    return Reference(reference, Path(file), function, kind)

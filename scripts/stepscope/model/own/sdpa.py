@@ -3,36 +3,26 @@
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from types import ModuleType
 
 import torch.nn.functional as F
 from torch import nn
 
 SDPA = F.scaled_dot_product_attention
-
-
-def namespaces(module: nn.Module) -> list[dict[str, object]]:
-    """The names, with what they stand for, of each file that the model's classes come from."""
-    files = {type(part).__module__ for part in module.modules()} & set(sys.modules)
-    return [vars(sys.modules[file]) for file in files]
+FLEX = "torch.nn.attention.flex_attention"
+TORCHS = {F.__name__, FLEX}  # where torch's own code looks attentions up
 
 
 class InPlaceOfSdpa(AbstractContextManager):
     """Within it `attention` stands for torch's scaled_dot_product_attention, with the same
     parameters: in torch itself and in the files of the model's classes, by whatever name these
-    imported it. It may be entered any number of times. original, home: of another function of
-    torch's, and the module that it is in.
+    imported it. It may be entered any number of times. original: for another function of torch's.
     """
 
-    def __init__(
-        self,
-        module: nn.Module,
-        attention: Callable,
-        original: Callable = SDPA,
-        home: ModuleType = F,
-    ):
+    def __init__(self, module: nn.Module, attention: Callable, original: Callable = SDPA):
         self._places: list[tuple[dict, str]] = []
-        for names in (vars(home), *namespaces(module)):
+        files = {type(part).__module__ for part in module.modules()}
+        for file in (files | TORCHS) & sys.modules.keys():
+            names = vars(sys.modules[file])
             same = [key for key, value in list(names.items()) if value is original]
             self._places += [(names, key) for key in same]
         self._attention = attention

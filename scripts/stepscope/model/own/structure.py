@@ -77,35 +77,35 @@ def drops(part: nn.Module) -> bool:
     return any(isinstance(value, float) and value > 0 for value in values)
 
 
-def _is_table(part: nn.Module) -> bool:
-    return isinstance(part, (nn.Embedding, nn.EmbeddingBag)) or type(part).__name__ == "Embedding"
-
-
 def blocks_of(module: nn.Module) -> Blocks | None:
     """The list or sequence of modules of one class with the most parameters, the longest of
     several; None if it holds less than half of the model's, embeddings and head left out."""
     found = [
         Blocks(path, part)
         for path, part in module.named_modules()
-        if isinstance(part, (nn.ModuleList, nn.Sequential)) and _repeats(part)
+        if isinstance(part, (nn.ModuleList, nn.Sequential)) and len(set(map(type, part))) == 1
     ]
     best = max(found, key=lambda one: (one.parameters, len(one.container)), default=None)
     rows = _rows(module)
-    inner = [each for each in module.parameters() if each.ndim != 2 or each.shape[0] not in rows]
+    inner = [each for each in module.parameters() if each.ndim != 2 or len(each) not in rows]
     is_most = best is not None and best.parameters >= max(LEAST_SHARE * numbers(inner), 1)
     return best if is_most else None
 
 
 def _rows(module: nn.Module) -> set[int]:
-    """How many rows its embeddings have."""
-    tables = [part.weight for part in module.modules() if _is_table(part)]
-    return {len(table) for table in tables if isinstance(table, Tensor)}
+    """How many rows its embeddings have, of torch or of one's own."""
+    classes = {part: type(part).__name__ for part in module.modules()}
+    return {
+        _outputs(part)
+        for part, name in classes.items()
+        if name == "Embedding" or isinstance(part, nn.Embedding)
+    }
 
 
-def _repeats(container: nn.ModuleList | nn.Sequential) -> bool:
-    """Whether it holds modules of one class; a sequence needs two of them, a list may have one."""
-    least = 1 if isinstance(container, nn.ModuleList) else 2
-    return len(container) >= least and len(set(map(type, container))) == 1
+def _outputs(part: nn.Module) -> int:
+    """Rows of its weight; 0 without one."""
+    weight = getattr(part, "weight", None)
+    return len(weight) if isinstance(weight, Tensor) else 0
 
 
 WITHIN = {"directly": "in blocks", "after": "outside"}  # a place is a part of another
@@ -126,14 +126,12 @@ class Rule:
     where: str = ""
     inside: bool = False
 
-    def fits(self, part: nn.Module, path: str, place: str) -> bool:
-        own = path.rpartition(".")[2]
+    def fits(self, part: nn.Module, own: str, place: str) -> bool:
         by_class = self.kind and re.search(self.kind, type(part).__name__)
         by_name = self.attribute and re.fullmatch(self.attribute, own, re.IGNORECASE)
         return bool(by_class or by_name) and self.where in ("", place, WITHIN.get(place))
 
 
-CONTAINERS = (nn.ModuleList, nn.ModuleDict, nn.Sequential)
 HEAD = "LM head"  # of a vocabulary; any other is a head
 NORM = r"Norm(?![a-z])|Normali[sz]ation"
 # The first that fits decides. The names are those of the ranges of our own model, where it has the
@@ -175,33 +173,13 @@ RULES = (
 
 def parts_of(module: nn.Module, blocks: Blocks | None) -> dict[str, str]:
     """Path of a part → what it is called; of parts within each other the outermost, but for blocks
-    and attention. What no rule knows is called by its class."""
+    and attention. What no rule knows has no name."""
     found = dict(_parts(module, "", blocks, "outside"))
     rows = _rows(module)
     for path, name in found.items():
-        weight = getattr(module.get_submodule(path), "weight", None)
-        is_of_tokens = isinstance(weight, Tensor) and len(weight) in rows
-        if name == HEAD and not is_of_tokens:
+        if name == HEAD and _outputs(module.get_submodule(path)) not in rows:
             found[path] = "head"
-    return found | dict(_others(module, "", found, max(rows, default=0)))
-
-
-def _others(
-    module: nn.Module, path: str, found: dict[str, str], vocabulary: int
-) -> Iterator[tuple[str, str]]:
-    """Of what has no name yet the outermost parts that have parameters and hold nothing named."""
-    for own, part in module.named_children():
-        inner = f"{path}.{own}" if path else own
-        if found.get(inner, "block") != "block":
-            continue
-        within = {name for each, name in found.items() if each.startswith(f"{inner}.")}
-        if _has_parameters(part, recurse=False):  # it computes itself, with a norm perhaps
-            within.discard("norm")
-        if within or inner in found or isinstance(part, CONTAINERS):
-            yield from _others(part, inner, found, vocabulary)
-        elif _has_parameters(part):
-            is_head = getattr(part, "out_features", None) == vocabulary
-            yield inner, HEAD if is_head else type(part).__name__
+    return found
 
 
 def _parts(
@@ -222,7 +200,7 @@ def _parts(
             # a block that is a single layer has no parts
             yield from _parts(part, inner, blocks, "directly")
             continue
-        rule = next((rule for rule in RULES if rule.fits(part, inner, place)), Rule(""))
+        rule = next((rule for rule in RULES if rule.fits(part, own, place)), Rule(""))
         name = rule.name
         if not name and place != "in attention" and (own in ffn or _is_ffn(part)):
             name = "FFN"
@@ -238,19 +216,17 @@ def _parts(
 def _ffn_layers(module: nn.Module) -> set[str]:
     """Which of a module's linear layers are a feed-forward network: the first widens, and one goes
     back by as much; a gate widens, too. Beside a convolution they are something else."""
-    sizes: dict[str, tuple[int, int]] = {}
-    for own, part in module.named_children():
-        d_in, d_out = (getattr(part, f"{side}_features", None) for side in ("in", "out"))
-        if isinstance(d_in, int) and isinstance(d_out, int):
-            sizes[own] = (d_in, d_out)
-    pairs = sizes.values()
-    found = [
-        own for own, (d_in, d_out) in sizes.items() if d_in != d_out and (d_out, d_in) in pairs
-    ]
-    if not 2 <= len(found) <= 3 or any(each.ndim > 2 for each in module.parameters()):
+    linear = {own: each for own, each in module.named_children() if isinstance(each, nn.Linear)}
+    sizes = {own: (each.in_features, each.out_features) for own, each in linear.items()}
+    found = {
+        own: d_out - d_in
+        for own, (d_in, d_out) in sizes.items()
+        if d_in != d_out and (d_out, d_in) in sizes.values()
+    }
+    has_convolution = any(each.ndim > 2 for each in module.parameters())
+    if not 2 <= len(found) <= 3 or has_convolution or next(iter(found.values())) < 0:
         return set()
-    d_in, d_out = sizes[found[0]]
-    return set(found) if d_out > d_in else set()
+    return set(found)
 
 
 def _is_ffn(module: nn.Module) -> bool:
@@ -259,5 +235,5 @@ def _is_ffn(module: nn.Module) -> bool:
     return bool(held) and held == _ffn_layers(module)
 
 
-def _has_parameters(module: nn.Module, recurse: bool = True) -> bool:
-    return next(module.parameters(recurse), None) is not None
+def _has_parameters(module: nn.Module) -> bool:
+    return next(module.parameters(), None) is not None

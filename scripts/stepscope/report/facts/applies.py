@@ -1,122 +1,89 @@
 """Does this apply to me: what limits every plain timed step, and which change helps it first."""
 
-from collections.abc import Mapping
-
 from stepscope.report.facts.ladders import Ladder, ladder_at
-from stepscope.report.facts.machine import Place
 from stepscope.report.facts.timed import Timed, in_bf16
-from stepscope.report.kit.data import Data
-from stepscope.report.kit.named import Name, frozen
-from stepscope.report.kit.quantity import Maybe, Quantity, minus, positive
+from stepscope.report.kit.data import Data, Row
+from stepscope.report.kit.named import Name
+from stepscope.report.kit.quantity import Maybe, minus, over, value_of
 from stepscope.results.option_labels import LABELS
 
 ALIKE = 0.1  # shares of a step that are no further apart are as good as one
+WHAT = ("size", "limited", "change")
 
 
-@frozen
-class Applies:
-    """Places of a size that the same thing limits and the same change helps first, up to that of
-    `last`. saves: percent of the step, from the least to the most."""
-
-    last: Timed
-    contexts: str
-    change: Name
-    saves: str
-
-
-@frozen
-class Judged:
-    """A plain timed step, the kind of the change that won most or should, and what that saves of
-    the step, at least and at most."""
-
-    timed: Timed
-    change: str
-    saved: tuple[float, float]
-
-
-def rows(data: Data) -> list[Applies]:
+def rows(data: Data) -> list[Row]:
     """Every plain timed step in bf16, neighbours of a size joined that have the same limit, first
-    change and, as far as their ranges tell, share that it saves."""
+    change and, as far as their ranges tell, share that it saves.
+
+    last: the step of the longest context. contexts: from the shortest to it. change: what won most
+    or should; saves: percent of the step, from the least to the most.
+    """
     steps = sorted(in_bf16(data), key=lambda each: each.place.weight)
-    groups: list[list[Judged]] = []
-    for each in filter(None, map(_judged, steps)):
-        if groups and _is_alike(groups[-1][0], each):
-            groups[-1].append(each)
-        else:
-            groups.append([each])
+    groups: list[list[Row]] = []
+    for row in map(_judged, steps):
+        if groups and row["saved"] and _is_alike(groups[-1][0], row):
+            groups[-1].append(row)
+        elif row["saved"]:
+            groups.append([row])
     return list(map(_joined, groups))
 
 
-def _is_alike(one: Judged, other: Judged) -> bool:
+def _is_alike(one: Row, other: Row) -> bool:
     """Whether a row can hold both."""
-    what = [(each.timed.place.size, each.timed.limited, each.change) for each in (one, other)]
-    apart = max(one.saved[0], other.saved[0]) - min(one.saved[1], other.saved[1])
-    return what[0] == what[1] and apart < ALIKE
+    both = [one["saved"], other["saved"]]
+    apart = max(map(min, both)) - min(map(max, both))
+    return apart < ALIKE and all(one[name] == other[name] for name in WHAT)
 
 
-def _joined(group: list[Judged]) -> Applies:
+def _joined(group: list[Row]) -> Row:
+    least = min(min(row["saved"]) for row in group)
+    most = max(max(row["saved"]) for row in group)
     last = group[-1]
-    saved = [round(100 * each) for judged in group for each in judged.saved]
-    return Applies(
-        last=last.timed,
-        contexts=_span([each.timed.place.context for each in group]),
-        change=Name(LABELS.get(last.change, last.change)),
-        saves=_span([min(saved), max(saved)]),
-    )
+    return {
+        "last": last["timed"],
+        "contexts": _span(group[0]["timed"].place.context, last["timed"].place.context),
+        "change": Name(LABELS.get(last["change"], last["change"])),
+        "saves": _span(round(100 * least), round(100 * most)),
+    }
 
 
-def _span(numbers: list[int]) -> str:
+def _span(first: int, last: int) -> str:
     """`128 to 512`, or the only one."""
-    ends = dict.fromkeys((numbers[0], numbers[-1]))
-    return " to ".join(f"{each:,}" for each in ends)
+    return " to ".join(f"{each:,}" for each in dict.fromkeys((first, last)))
 
 
-def _judged(step: Timed) -> Judged | None:
-    where, clock = step.place, step.step
-    if where.parameters is None or clock is None:
-        return None
+def _judged(step: Timed) -> Row:
+    """change: the kind of what won most or should; saved: what that saves of the step, at least and
+    at most; empty where that is nothing, or not known."""
+    where = step.place
     ladder = ladder_at(where.data, where)
-    if step.limits == "launches":
-        idle = _idle([clock, ladder.plain.step if ladder else None], step.gpu)
-        return Judged(timed=step, change="graphs", saved=idle) if idle else None
-    # What a ladder won is a part of its own first step, timed beside it.
-    won = _won(ladder) if ladder else None
-    whole = ladder.plain.step if ladder and won else clock
-    found = won or _spared(where)
-    if found is None or whole is None:
-        return None
-    change, seconds = found
-    saved = seconds.value / whole.value
-    return Judged(timed=step, change=change, saved=(saved, saved))
+    change, saved = "graphs", _idle([step.step, ladder.plain.step if ladder else None], step.gpu)
+    if step.limits != "launches":
+        change, share = _best(ladder, step)
+        saved = [share] if share > 0 else []
+    same = {"size": where.size, "limited": step.limited}
+    return same | {"timed": step, "change": change, "saved": saved}
 
 
-def _idle(clocks: list[Maybe], alone: Maybe) -> tuple[float, float] | None:
+def _idle(clocks: list[Maybe], alone: Maybe) -> list[float]:
     """What the GPU waits, of the clock's time: by the ends of its interval, and by those of the
     same step in a ladder, since both are this host's."""
-    if alone is None:
-        return None
     ends: list[float] = []
     for clock in filter(None, clocks):
         ends += clock.ends or [clock.value]
-    least, most = (1 - alone.value / end for end in (min(ends), max(ends)))
-    return max(least, 0.0), most
+    if alone is None or not ends:
+        return []
+    return [max(1 - alone.value / min(ends), 0.0), 1 - alone.value / max(ends)]
 
 
-def _won(ladder: Ladder) -> tuple[str, Quantity] | None:
-    """The change that won most in the ladder at the place."""
-    if ladder.is_starved:
-        return None
-    return _most({rung.kind: ladder.beyond(rung) for rung in ladder.gains})
-
-
-def _spared(where: Place) -> tuple[str, Quantity] | None:
-    """The change that spares the bytes of most time."""
+def _best(ladder: Ladder | None, step: Timed) -> tuple[str, float]:
+    """The change that won most in the ladder at the place, of its own first step, which was timed
+    beside it; else the one that spares the bytes of most time. And what it saves, as a share."""
+    where, whole = step.place, step.step
     optimizer = minus(where.optimizer_written, where.optimizer_fused)
-    return _most({"sdpa": where.scores, "fused": optimizer})
-
-
-def _most(saved: Mapping[str, Maybe]) -> tuple[str, Quantity] | None:
-    """Of changes, and what each saves, that of most; None if that is nothing."""
-    known = [(change, each) for change, each in saved.items() if each]
-    best = max(known, key=lambda each: each[1].value, default=None)
-    return best if best and positive(best[1]) else None
+    saved = {"sdpa": where.scores, "fused": optimizer}
+    if ladder and ladder.gains and not ladder.is_starved:
+        saved = {rung.kind: ladder.beyond(rung) for rung in ladder.gains}
+        whole = ladder.plain.step
+    change = max(saved, key=lambda name: value_of(saved[name]))
+    return change, value_of(over(saved[change], whole))

@@ -84,8 +84,8 @@ class Attention(Chapter):
     """Of a cell: a head dimension in a precision, with the implementations that it measures.
 
     longest: the longest length that naive attention's backward pass reached, else any; batch:
-    sequences there; ways: each implementation there, and by_backward those by their backward pass,
-    the fastest first. heads: of a sequence, None where the inputs have no dimension of them;
+    sequences there; ways: each implementation there; forward, backward: the fastest two of them, as
+    _fastest has them. heads: of a sequence, None where the inputs have no dimension of them;
     key_value_heads: of keys and values, where they are fewer. is_batch_of_length: whether the batch
     shrinks as the length grows. refused: what of the cell cannot run here, each with its reason.
     lengths: naive attention beside the fastest other one, none of a single length; shapes: the
@@ -97,11 +97,6 @@ class Attention(Chapter):
     mask hides, too. kept_predicted: bytes that it keeps for backward. before_longest: the next
     shorter length, where it ran at both; growth: how many times as long its forward pass takes as
     there, and scores_growth the same of the number of scores.
-
-    best: the fastest forward pass but for naive attention; second: the next; best_ratio: how many
-    times as long that takes; verdict: on the two, empty where they were not compared.
-    is_backward_open: whether the first two by their backward pass were compared and not told
-    apart.
     """
 
     cell: str
@@ -114,6 +109,8 @@ class Attention(Chapter):
     is_batch_of_length: bool
     longest: Quantity
     ways: list[Way]
+    forward: Row
+    backward: Row
     refused: Name | None
     naive: Way | None
     lengths: list[Row]
@@ -126,12 +123,6 @@ class Attention(Chapter):
     before_longest: Maybe
     growth: Maybe
     scores_growth: Maybe
-    best: Way | None
-    second: Way | None
-    best_ratio: Maybe
-    verdict: str
-    by_backward: list[Way]
-    is_backward_open: bool
 
     naive_gap = made_of(gap, "naive.forward", "naive_predicted")
     kept_gap = made_of(gap, "naive.kept", "kept_predicted")
@@ -157,18 +148,13 @@ def facts(data: Data) -> Attention | None:
     there = ways(data, cell, longest)
     own, before = naive_of(there), naive_of(ways(data, cell, shorter))
     growth = over(own.forward, before.forward) if own and before else None
-    others = ordered(others_of(there), "forward")
-    best, second = first_of(others), first_of(others[1:])
-    here = machine(data)
+    here, quickest = machine(data), _fastest(data, there, "forward")
+    best = quickest["first"]
     counted = scaled(best.rate, value_of(best.forward), "FLOP") if best else None
     arithmetic = time_of(counted, here.rate(precision))
     score_bytes = SCORE_FORWARD[is_mixed] - (0 if is_causal else SCORE_MASK[is_mixed])
     copied = time_of(Quantity(scores * score_bytes, "B"), here.copy)
 
-    same = {"cell": cell, "length": longest}
-    pair = _pair(data, best, second, **same, direction="forward")
-    by_backward = ordered(there, "backward")
-    backward = _pair(data, *by_backward[:2], **same, direction="backward")
     failed = data.dicts("series", cell=cell, quantity="time", variant=PLAIN, status="oom")
     reason = data.row("cells", cell=cell).get("reason")
     return Attention(
@@ -183,6 +169,8 @@ def facts(data: Data) -> Attention | None:
         is_batch_of_length="tokens" in options,
         longest=count(longest),
         ways=there,
+        forward=quickest,
+        backward=_fastest(data, there, "backward"),
         refused=Name(reason) if reason else None,
         naive=own,
         lengths=lengths(data, cell),
@@ -195,21 +183,23 @@ def facts(data: Data) -> Attention | None:
         before_longest=count(shorter) if growth else None,
         growth=growth,
         scores_growth=count((longest / shorter) ** 2) if growth else None,
-        best=best,
-        second=second,
-        best_ratio=of_ratio(pair)
-        or (over(second.forward, best.forward) if best and second else None),
-        verdict=pair.get("verdict", ""),
-        by_backward=by_backward,
-        is_backward_open=backward.get("verdict") == "unclear",
     )
 
 
-def _pair(data: Data, a: Way | None = None, b: Way | None = None, **where: object) -> Row:
-    """The comparison of two, whichever was the first; empty where they were not compared."""
-    names = [str(way.name) for way in (a, b) if way]
-    rows = data.dicts("comparisons", a=names, b=names, **where)
-    return first_of(rows) or {}
+def _fastest(data: Data, ways: list[Way], direction: str) -> Row:
+    """The first two in a direction; how many times as long the second takes (`ratio`); and the
+    verdict on the two, empty where they were not compared."""
+    first, second, *_ = [*ordered(ways, direction), None, None]
+    names = [str(way.name) for way in (first, second) if way]
+    where = {"cell": first.cell, "length": first.length.value} if first else {}
+    pair = first_of(data.dicts("comparisons", a=names, b=names, direction=direction, **where))
+    slow, quick = (getattr(way, direction, None) for way in (second, first))
+    return {
+        "first": first,
+        "second": second,
+        "ratio": over(slow, quick),
+        "verdict": pair["verdict"] if pair else "",
+    }
 
 
 def _subject(data: Data) -> str | None:

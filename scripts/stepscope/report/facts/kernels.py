@@ -23,8 +23,8 @@ class Kernels(Chapter):
     in both precisions; casts_added: copies that the place's precision adds. rate: what the step's
     products reach. softmax: of the first profile that links kernels of backward to modules: its
     range, with its place. limited: the plain timed steps in bf16 that launches limit and whose GPU
-    time is known, the smallest size first; worst: the one whose clock surely exceeds the GPU's own
-    time most. top: the kernels that take most, with the mean of a call.
+    time is known, the smallest size first. top: the kernels that take most, with the mean of a
+    call.
     """
 
     own: Profiled
@@ -33,12 +33,10 @@ class Kernels(Chapter):
     kinds: list[Row]
     softmax: Row
     limited: list[Timed]
-    worst: Timed | None
     top: list[Row]
 
     rate = made_of(over, "place.flop", "own.products", unit="FLOP/s")
     optimizer_gap = made_of(gap, "own.optimizer", "place.optimizer_written")  # off its bytes
-    fused_gap = made_of(gap, "fused.rung.optimizer", "fused.place.optimizer_fused")  # likewise
     casts_added = made_of(minus, "own.casts", "fp32.casts")
     overhead = made_of(over, "own.wall", "own.clock")  # the profiler's
 
@@ -48,20 +46,12 @@ class Kernels(Chapter):
         known = None if self.place.dtype else self.machine.rate(self.place.precision)
         return share(self.rate, known)
 
-    def in_ladders(self, kind: str) -> list[Row]:
-        """A change in every ladder that has it, the largest first: its place, and its rung beside
-        the one before."""
-        rungs = [(ladder.place, ladder.rung(kind)) for ladder in ladders(self.data)]
-        return [
-            {"place": where, "rung": rung, "before": rung.before}
-            for where, rung in rungs
-            if rung and rung.before
-        ]
-
     @cached_property
-    def fused(self) -> Row | None:
-        """The fused AdamW in the largest ladder that has it."""
-        return first_of(self.in_ladders("fused"))
+    def graphs(self) -> list[Row]:
+        """CUDA graphs in every ladder that has them, the smallest first: its place, and the rung
+        beside the one before."""
+        rungs = [(each.place, each.rung("graphs")) for each in reversed(ladders(self.data))]
+        return [{"place": where, "rung": rung} for where, rung in rungs if rung and rung.before]
 
 
 def facts(data: Data) -> Kernels | None:
@@ -89,7 +79,6 @@ def facts(data: Data) -> Kernels | None:
         kinds=[row | {"fp32": slow.get(row["category"])} for row in own.parts],
         softmax=_softmax(data),
         limited=limited,
-        worst=max(limited, key=_excess, default=None),
         top=[row | {"mean": over(row["time"], row["calls"], "s")} for row in top],
     )
 
@@ -98,9 +87,3 @@ def _softmax(data: Data) -> Row:
     rows = data.dicts("modules", kind="module", module="softmax")
     known = [(where, row) for where, row in placed(data, rows) if row["backward_time"] > 0]
     return first_of(shown(row) | {"place": where} for where, row in known) or {}
-
-
-def _excess(step: Timed) -> float:
-    """The clock over the GPU's own time, at least."""
-    clock = step.step
-    return (clock.low or clock.value) / step.gpu.value if clock and step.gpu else 0.0

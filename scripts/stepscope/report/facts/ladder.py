@@ -1,6 +1,7 @@
 """The ladder: each change predicted, measured and its gap; the same changes at other places; what
 compiling costs."""
 
+import itertools
 from collections.abc import Iterable
 from functools import cached_property
 
@@ -12,8 +13,6 @@ from stepscope.report.kit.data import Data, Row
 from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import (
     Maybe,
-    Quantity,
-    count,
     exact,
     is_below,
     most,
@@ -30,16 +29,6 @@ PARTS = {
     "idle": "GPU idle",
 }
 HELD_BACK = 0.95  # of the highest clock
-
-
-@frozen
-class Reach:
-    """What a rung delivers at a context and batch."""
-
-    place: Name
-    context: Quantity
-    batch: int
-    rung: Rung
 
 
 @frozen
@@ -85,18 +74,18 @@ class LadderFacts(Chapter):
         return [each for each in self._of_size if each is not self.ladder]
 
     @cached_property
-    def reach(self) -> list[Reach]:
+    def reach(self) -> list[Rung]:
         """What each rung delivers at all places of the size, on a GPU."""
-        return list(_reach(self._of_size)) if self.machine.is_gpu else []
+        return _delivering(self._of_size) if self.machine.is_gpu else []
 
     @cached_property
-    def most(self) -> Reach | None:
+    def most(self) -> Rung | None:
         """Of these that of the most tokens a second, if that is at a larger batch than the
         ladder's."""
-        best = most(_reach(self._elsewhere), "rung.tokens")
-        if best is None or best.batch <= self.ladder.place.batch:
+        best = most(_delivering(self._elsewhere), "tokens")
+        if best is None or best.data.place.batch <= self.ladder.place.batch:
             return None
-        return None if is_below(best.rung.tokens, self.ladder.top.tokens) else best
+        return None if is_below(best.tokens, self.ladder.top.tokens) else best
 
     @cached_property
     def highest_clock(self) -> Maybe:
@@ -151,12 +140,7 @@ def _aside(place: Name, rung: Rung, before: Rung) -> Row:
     return {"place": place, "rung": rung, "before": before, "alone": alone}
 
 
-def _reach(ladders: Iterable[Ladder]) -> list[Reach]:
-    found = []
-    for ladder in ladders:
-        context, batch = ladder.place.context, ladder.place.batch
-        place = Name(f"{context:,}, {batch}")
-        for rung in ladder.rungs:
-            if rung.tokens:
-                found.append(Reach(place=place, context=count(context), batch=batch, rung=rung))
-    return found
+def _delivering(ladders: Iterable[Ladder]) -> list[Rung]:
+    """Their rungs whose tokens are counted."""
+    rungs = itertools.chain(*(each.rungs for each in ladders))
+    return [rung for rung in rungs if rung.tokens]

@@ -4,7 +4,6 @@ from functools import cached_property
 
 from stepscope.axes import PLAIN_STEP
 from stepscope.figures.ladder import TODAYS
-from stepscope.report.facts import variants
 from stepscope.report.facts.machine import Place, arithmetic, place
 from stepscope.report.facts.rungs import Measured, Rung
 from stepscope.report.kit.data import Data, once
@@ -65,8 +64,8 @@ class Ladder:
     @property
     def is_tuned(self) -> bool:
         """Whether its first variant changes more of the plain step than the precision."""
-        own = self.data.options[self.data.first] | {"precision": PLAIN_STEP["precision"]}
-        return own != {name: str(value) for name, value in PLAIN_STEP.items()}
+        same = {"precision": PLAIN_STEP["precision"]}
+        return self.data.first.options | same != PLAIN_STEP
 
     @property
     def is_todays(self) -> bool:
@@ -208,21 +207,25 @@ class Ladder:
     @property
     def recommended(self) -> Rung | None:
         """The variant that has all the gains and nothing else, if it ran."""
-        wanted = dict(self.data.options[self.plain.variant])
+        wanted = self.plain.options
         for rung in self.gains:
-            wanted[rung.option] = self.data.options[rung.variant][rung.option]
-        same = (rung for rung in self._ran if self.data.options[rung.variant] == wanted)
+            wanted[rung.option] = rung.options[rung.option]
+        same = (rung for rung in self._ran if rung.options == wanted)
         return first_of(rung for rung in same if not rung.differs)
 
     @property
     def has_turns(self) -> bool:
         """Whether rungs took turns in a process."""
-        return any(row["in_turns"] for row in self.data.comparisons)
+        return any(row["in_turns"] for row in self.data.comparisons.values())
 
     @property
     def is_other_card(self) -> bool:
         """Whether ceilings were measured on another card than it."""
-        return not self.data.of_ceilings <= self.data.cards
+        data = self.place.data
+        formats = [rung.precision for rung in self._ran]
+        ceilings = data.dicts("cells", study="ceilings")
+        known = [row for row in ceilings if row["size"] == "copy" or row["precision"] in formats]
+        return not data.cards(row["cell"] for row in known) <= data.cards([self.data.cell])
 
     @cached_property
     def left(self) -> Maybe:
@@ -262,37 +265,24 @@ def ladder_at(data: Data, where: Place) -> Ladder | None:
 
 def starts_later(made: Measured, ladders: list[Measured]) -> bool:
     """Whether its first variant, run or not, is a later rung of one of the ladders."""
-    return any(made.first in each.changes and each.changes[made.first].after for each in ladders)
+    same = (each.rungs.get(made.first.variant) for each in ladders)
+    return any(rung.after for rung in same if rung)
 
 
 def _measured(data: Data, cell: str) -> Measured | None:
     """A cell of which a variant ran."""
-    declared = data.dicts("variants", cell=cell)
-    changes = variants.changes(declared)
+    declared = {row["variant"]: row for row in data.dicts("variants", cell=cell)}
     clocks = data.series(cell=cell, quantity="time", phase="step")
     ran = {row["variant"] for row in clocks}
-    known = [change.precision for name, change in changes.items() if name in ran]
-    if not known:
+    formats = [row["precision"] for name, row in declared.items() if name in ran]
+    if not formats:
         return None
     # The place's own precision is that of page one's baseline.
-    sixteen = [precision for precision in known if precision in SIXTEEN]
-    first = next(iter(changes.values())).precision
+    sixteen = [precision for precision in formats if precision in SIXTEEN]
+    first = next(iter(declared.values()))["precision"]
     where = place(data, clocks[0], (sixteen or [first])[0])
     assert where is not None, "a ladder has a context"
-    sheet = {"study": "ceilings", "size": "copy", "variant": "datasheet"}
-    copy = data.dicts("cells", study="ceilings", size="copy")
-    products = data.dicts("cells", study="ceilings", size="matmul", precision=known)
-    return Measured(
-        cell=cell,
-        place=where,
-        changes=changes,
-        rows=data.dicts("series", cell=cell),
-        comparisons=data.dicts("comparisons", cell=cell, phase="step"),
-        options={row["variant"]: variants.options(row) for row in declared},
-        memory_rate=data.measured("rate", **sheet),
-        cards=data.cards([cell]),
-        of_ceilings=data.cards(row["cell"] for row in copy + products),
-    )
+    return Measured(cell=cell, place=where, declared=declared)
 
 
 def _fastest(rungs: list[Rung]) -> Rung:

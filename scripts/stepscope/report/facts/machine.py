@@ -48,7 +48,8 @@ SIZES = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")  # of this 
 class Machine:
     """rates: the most FLOP/s of a large product by precision, in a burst; sustained: over seconds.
 
-    copy: bytes a second of a large copy, reads and writes counted.
+    copy: bytes a second of a large copy, reads and writes counted; memory_rate: those that the data
+    sheet promises.
     """
 
     name: Name
@@ -58,6 +59,7 @@ class Machine:
     rates: dict[str, Quantity]
     sustained: dict[str, Quantity]
     copy: Maybe
+    memory_rate: Maybe
 
     def rate(self, precision: str) -> Maybe:
         """The ceiling of a precision; that of fp32 for one that was not measured on a CPU."""
@@ -77,12 +79,13 @@ def machine(data: Data) -> Machine:
     cell = data.row("cells", status="ok") or data.row("cells")
     is_gpu = cell.get("device") == "cuda"
     rates: dict[str, dict[str, Quantity]] = {"burst": {}, "sustained": {}, "datasheet": {}}
-    copies = []
+    copies: dict[str, Quantity] = {}
     for row in data.series(study="ceilings", quantity="rate"):
         if row["size"] == "matmul":
             rates[row["variant"]][row["precision"]] = measured_rate(row)
-        elif row["size"] == "copy" and row["variant"] != "datasheet":
-            copies.append(measured_rate(row))
+        elif row["size"] == "copy":
+            copies[row["variant"]] = measured_rate(row)
+    memory_rate = copies.pop("datasheet", None)
     return Machine(
         name=Name(cell.get("gpu" if is_gpu else "cpu") or data.machine or ""),
         is_gpu=is_gpu,
@@ -90,7 +93,8 @@ def machine(data: Data) -> Machine:
         memory=number(cell, "memory", "B"),
         rates=rates["burst"],
         sustained=rates["sustained"],
-        copy=max(copies, key=value_of, default=None),
+        copy=max(copies.values(), key=value_of, default=None),
+        memory_rate=memory_rate,
     )
 
 

@@ -12,17 +12,13 @@ from stepscope.report.kit.quantity import (
     Maybe,
     count,
     gap,
-    is_below,
-    least,
     minus,
     plus,
-    positive,
     scaled,
     share,
     value_of,
 )
 
-CLEARLY = 0.99  # of the peak before: what needs less than that needs less
 NUMBER = 4  # bytes of a weight, gradient or moment
 HOLDS_WITHIN = 0.01  # a prediction that is off by less holds
 
@@ -44,50 +40,15 @@ class Alive:
 
 
 @frozen
-class Savings:
-    """Of every change after a ladder's plain rung, by reserved bytes."""
-
-    data: Ladder
-
-    @cached_property
-    def place(self) -> Place:
-        """The ladder's."""
-        return self.data.place
-
-    @cached_property
-    def rows(self) -> list[Row]:
-        """All of them, and what less each reserves, the plain rung first; none of that alone."""
-        plain = self.data.plain
-        rungs = [rung for rung in (plain, *self.data.after_plain, *self.data.asides) if rung.peak]
-        every = [{"rung": rung, "saves": minus(plain.peak, rung.peak)} for rung in rungs]
-        return every if len(every) > 1 else []
-
-    @cached_property
-    def fused(self) -> Row | None:
-        """Attention that keeps no scores, if it needs clearly less."""
-        by_kind = {row["rung"].kind: row for row in self.rows}
-        fused = by_kind.get("sdpa") or by_kind.get("triton")
-        is_less = fused and is_below(fused["rung"].peak, self.data.plain.peak, CLEARLY)
-        return fused if is_less else None
-
-    @cached_property
-    def least(self) -> Row | None:
-        """What reserves least, if it reserves less than plain."""
-        row = least(self.rows, "rung.peak")
-        return row if row and positive(row["saves"]) else None
-
-
-@frozen
 class Memory(Chapter):
     """Of the recorded step at a place, in the place's precision.
 
     asked, reserved: by tensors at the step's peak, and what the allocator took from the device;
     inference: asked by a forward pass without backward; fp32: by the same step in fp32. phase: that
     in which most is alive. categories: Alive, each of which there is anything, recorded or
-    predicted, the most first; all: all of it; formed: all but the workspace, of which the form
-    knows cuBLAS' buffers alone. gradients: bytes of all of them. largest: the
-    largest activation. growth: the size at every context, the shortest first, as _growth has it;
-    none of a single one. savings: by the place's ladder.
+    predicted, the most first; all: all of it. gradients: bytes of all of them. largest: the largest
+    activation. growth: the size at every context, the shortest first, as _growth has it; none of a
+    single one.
     """
 
     place: Place
@@ -99,11 +60,9 @@ class Memory(Chapter):
     phase: str
     categories: list[Alive]
     all: Alive | None
-    formed: Alive | None
     gradients: Maybe
     largest: Row
     growth: list[Row]
-    savings: Savings | None
 
     fp32_change = made_of(gap, "asked", "fp32")  # how far the peak is off that
     inference_share = made_of(share, "inference", "asked")  # of the step's peak
@@ -131,11 +90,27 @@ class Memory(Chapter):
         return share(self.of_category.get("activations"), self.asked)
 
     @property
-    def holds(self) -> bool:
-        """Whether the closed form gives the peak, with and without what it takes from the
-        recording."""
-        known = [each for each in (self.all, self.formed) if each]
+    def is_computable(self) -> bool:
+        """Whether the closed form gives the peak, and each category of it but for the workspace."""
+        known = [each for each in self.alive if each.category != "workspace"]
         return bool(known) and all(each.holds for each in known)
+
+    @property
+    def ladder(self) -> Ladder | None:
+        """That at the place."""
+        return ladder_at(self.data, self.place)
+
+    @cached_property
+    def savings(self) -> list[Row]:
+        """The ladder's plain rung and every change after it, and what less each reserves; none of
+        the plain rung alone."""
+        ladder = self.ladder
+        if ladder is None or ladder.plain.peak is None:
+            return []
+        rungs = (ladder.plain, *ladder.after_plain, *ladder.asides)
+        saved = [(rung, minus(ladder.plain.peak, rung.peak)) for rung in rungs]
+        every = [{"rung": rung, "saves": saves} for rung, saves in saved if saves]
+        return every if len(every) > 1 else []
 
     @property
     def is_largest_squared(self) -> bool:
@@ -155,11 +130,7 @@ def facts(data: Data) -> Memory | None:
     cell = cells[where]
     asked = _peak(where, "peak_asked")
     categories = _categories(data, cell)
-    own = [each for each in categories if each.category != "workspace"]
     predicted = _peak(where, "peak_predicted")
-    formed = plus(*(each.predicted for each in own))
-    recorded = plus(*(each.measured for each in own))
-    has_both = 0 < len(own) < len(categories)
     activations = data.dicts("memory_largest", cell=cell, category="activations")
     most = max(activations, key=lambda row: row["bytes"], default=None)
     contexts = sorted({row["context"] for row in _peaks(data, size=where.size)})
@@ -175,18 +146,10 @@ def facts(data: Data) -> Memory | None:
         phase=_phase(data, cell),
         categories=categories,
         all=_whole("all", predicted, asked) if categories else None,
-        formed=_whole("all but workspace", formed, recorded) if has_both else None,
         gradients=scaled(where.parameters, NUMBER, "B"),
         largest=shown(most) if most else {},
         growth=[_growth(where, each) for each in contexts] if len(contexts) > 1 else [],
-        savings=savings(data, where),
     )
-
-
-def savings(data: Data, where: Place) -> Savings | None:
-    """Of the place's ladder; None where there is none, or its memory was not measured."""
-    ladder = ladder_at(data, where)
-    return Savings(data=ladder) if ladder and ladder.plain.peak else None
 
 
 def _peak(where: Place, quantity: str, **other: object) -> Maybe:

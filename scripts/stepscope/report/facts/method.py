@@ -29,12 +29,11 @@ class Method(Chapter):
 
     cells: those that ran; days: on which they started, in order; time: what they took together;
     commits: that measured. ceilings: rates of large products by precision, then of copies. alike:
-    what is known of other cards of this type, too, beside theirs. clock, clock_low, power,
-    power_limit, temperature: the most (of clocks also the least) that was read, of clocks the
-    cells' medians. throttled: cells during which the card lowered its clocks, and throttle what
-    made it; shared: cells beside which another process was on the GPU; at_once: on how many GPUs
-    cells ran at a time; cards: how many of the type there were, None of a single one. has_doubt:
-    whether a step's time has no interval.
+    what is known of other cards of this type, too, beside theirs. clock, clock_low: the most and
+    the least of the cells' medians. throttled: cells during which the card lowered its clocks, and
+    throttle what made it; shared: cells beside which another process was on the GPU; at_once: on
+    how many GPUs cells ran at a time; cards: how many of the type there were, None of a single one.
+    has_doubt: whether a step's time has no interval.
 
     profilers: that profiled steps, with their versions; profiles: plain profiled steps, the largest
     first; warnings: what profilers and the analyses of their traces warned of, and in how many
@@ -54,9 +53,6 @@ class Method(Chapter):
     alike: list[Row]
     clock: Maybe
     clock_low: Maybe
-    power: Maybe
-    power_limit: Maybe
-    temperature: Maybe
     throttled: Maybe
     throttle: list[Name]
     shared: Maybe
@@ -98,9 +94,6 @@ def facts(data: Data) -> Method | None:
         alike=beside_others(data)[:MOST],
         clock=highest(clocks),
         clock_low=min(clocks, key=value_of, default=None),
-        power=highest(read(ran, "power_max_w", "W")),
-        power_limit=highest(read(ran, "power_limit_w", "W")),
-        temperature=highest(read(ran, "temperature_max_c", "°C")),
         throttled=_count([row for row in ran if row["throttle"]]),
         throttle=names(word for row in ran for word in row["throttle"].split("; ")),
         shared=_count([row for row in ran if row["other_processes"] > 0]),

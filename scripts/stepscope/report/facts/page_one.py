@@ -127,7 +127,7 @@ class PageOne(Chapter):
         return remembering.facts(self.data)
 
     @cached_property
-    def applies(self) -> list[applies.Applies]:
+    def applies(self) -> list[Row]:
         """Other places, on a GPU."""
         return applies.rows(self.data) if self.machine.is_gpu else []
 
@@ -142,8 +142,7 @@ class PageOne(Chapter):
             return []
         if self.ladder is None or not self.ladder.is_tuned:
             return [self._fits(LABELS[name], attention=name) for name in ("naive", "sdpa")]
-        options = self.ladder.data.options
-        rungs = [self._fits(rung.name, **options[rung.variant]) for rung in self.ladder.rungs]
+        rungs = [self._fits(rung.name, **rung.options) for rung in self.ladder.rungs]
         known = [each for each in rungs if each["context"]]
         return known[:1] + known[1:][-1:]  # the first, and the last of the others
 
@@ -155,7 +154,7 @@ class PageOne(Chapter):
         }
 
     @cached_property
-    def most(self) -> climbing.Reach | None:
+    def most(self) -> Rung | None:
         """The rung of the most tokens a second at a larger batch."""
         climbed = climbing.facts(self.data)
         return climbed.most if climbed else None
@@ -181,50 +180,41 @@ def doubts(where: Place, ladder: Ladder | None, elsewhere: Place | None) -> Row:
     """Of page one's place and ladder and of all cells. elsewhere: where the kernels were profiled,
     if not there.
 
-    told: those that weigh most, of those that there are. planned: cells; missing: of them; older:
-    those that other code measured; at_once: on how many GPUs they ran at a time. trained: the
-    coarse rung's precision as the learning study trained it. slower: what the card does slower
-    than all others of its type that are known, of several. loosest: half the widest interval of a
-    rung, of its step, where that is wide; loosest_rung: that rung. hosts: the plain step that
-    launches limit which is known worst by the clock.
+    told: those that weigh most, of those that there are, the first of these: missing: cells of the
+    `planned`; least: rates are at least what is said; older: cells that other code measured;
+    loosest: half the widest interval of a rung (`loosest_rung`), of its step, where that is wide;
+    coarse: the top rung rounds more than 16 bits do; slower: what the card does slower than all
+    others of its type that are known, of several; at_once: on how many GPUs cells ran at a time;
+    hosts: the plain step that launches limit which is known worst by the clock; elsewhere;
+    throttled. trained: the coarse rung's precision as the learning study trained it.
     """
     data = where.data
     cells = data.dicts("cells")
     climbed = climbing.facts(data)
     standing = [row for row in method.beside_others(data) if row["standing"] == "slower"]
-    slower = first_of(row for row in standing if value_of(row["cards"]) > 1)
     rung = max(ladder.rungs if ladder else (), key=_half_width, default=None)
     width = _half_width(rung) if rung else 0.0
-    cells_of = joined(rung.step) if rung else ()
-    loosest = Quantity(width, "share", cells=cells_of) if width > LOOSE else None
-    limited = in_bf16(data, limits="launches")
-    loose = [each for each in limited if _half_width(each) > LOOSE]
-    missing = _some([row for row in cells if row["status"] == "missing"])
+    loosest = Quantity(width, "share", cells=joined(rung.step)) if rung and width > LOOSE else None
+    loose = [each for each in in_bf16(data, limits="launches") if _half_width(each) > LOOSE]
     ran = [row for row in cells if row["status"] == "ok"]
     found: Row = {
-        "planned": count(len(cells)),
-        "missing": missing,
-        "older": _some([row for row in ran if not row["is_current"]]),
-        "at_once": method.at_once(cells),
-        "trained": climbed.trained if climbed else None,
-        "slower": slower,
-        "loosest": loosest,
-        "loosest_rung": rung,
-        "hosts": max(loose, key=_half_width, default=None),
-    }
-    weights = {
-        "missing": found["missing"],
+        "missing": _some([row for row in cells if row["status"] == "missing"]),
         "least": where.is_least,
-        "older": found["older"],
-        "loose": loosest,
-        "coarse": ladder and ladder.top_is_coarse,
-        "card": slower,
-        "together": found["at_once"],
-        "hosts": None if loosest else found["hosts"],
+        "older": _some([row for row in ran if not row["is_current"]]),
+        "loosest": loosest,
+        "coarse": ladder is not None and ladder.top_is_coarse,
+        "slower": first_of(row for row in standing if value_of(row["cards"]) > 1),
+        "at_once": method.at_once(cells),
+        "hosts": None if loosest else max(loose, key=_half_width, default=None),
         "elsewhere": elsewhere,
-        "throttled": climbed and climbed.is_throttled,
+        "throttled": climbed is not None and climbed.is_throttled,
     }
-    return found | {"told": [name for name, weight in weights.items() if weight][:MOST]}
+    return found | {
+        "told": [name for name, weight in found.items() if weight][:MOST],
+        "planned": count(len(cells)),
+        "loosest_rung": rung,
+        "trained": climbed.trained if climbed else None,
+    }
 
 
 def _half_width(measured: Rung | Timed) -> float:

@@ -92,13 +92,10 @@ class Measured:
         options = self.data.row("cells", cell=self.cell).get("options") or ""
         return ", ".join(each for each in options.split() if not each.startswith("devices="))
 
-    def is_same_step(self, other: "Measured") -> bool:
-        """Whether but for the number of devices it is the other's."""
-        mine, its = (
-            (step.place.name, step.place.batch, step.place.precision, step.step_options)
-            for step in (self, other)
-        )
-        return mine == its
+    @property
+    def kind(self) -> tuple[str | int, ...]:
+        """What a step is but for the number of devices."""
+        return *self.place.key, self.place.precision, self.step_options
 
     def predicted(self, name: str) -> Row:
         """What is predicted of it; empty where nothing is."""
@@ -185,8 +182,7 @@ def facts(data: Data) -> Parallel | None:
 
     every = [_rank(shown(row)) for row in own.rows("ranks") if not is_alone(row["variant"])]
     of_best = [each for each in every if each["variant"] == best.get("name")]
-    waits = [value_of(over(each["waiting"], each["clock"])) for each in of_best]
-    is_long = max(waits, default=0.0) > COSTLY
+    is_long = any(_of_clock(each, "waiting") > COSTLY for each in of_best)
     waited = most(of_best, "waited_by_others") if is_long else None
     parts = ("idle", "computing", "alone")
     idle, computing, alone = (_longer(of_best, waited, part) for part in parts)
@@ -209,7 +205,7 @@ def facts(data: Data) -> Parallel | None:
         difference=_largest(rounding, "error", name),
         tolerance=_largest(list(own.by_strategy("tolerance").values()), "error", name),
         ranks=every,
-        residual=_residual(every),
+        residual=_largest([_of_clock(each, "residual") for each in every], "share", name),
         waited=waited,
         is_host=0 < idle > computing,
         is_computing=0 < computing >= idle,
@@ -278,7 +274,7 @@ def _predictions(own: Measured, others: list[Measured]) -> list[Row]:
         if is_alone(name):
             continue
         times = {f"on{row['devices']:.0f}": _times(one, row) for row in rows}
-        for other in filter(own.is_same_step, others):
+        for other in (each for each in others if each.kind == own.kind):
             times[f"measured{other.devices:.0f}"] = _strategy(other, name)["devices"]
         found.append({"name": Name(name)} | times)
     return found
@@ -330,10 +326,9 @@ def _in_all(row: Row) -> Maybe:
     return share(row["slowed"], minus(row["beside"], row["slowed"]))
 
 
-def _residual(ranks: list[Row]) -> Maybe:
-    shares = [share(each["residual"], each["clock"]) for each in ranks]
-    largest = max(shares, key=lambda each: abs(value_of(each)), default=None)
-    return scaled(largest, -1.0) if value_of(largest) < 0 else largest
+def _of_clock(rank: Row, part: str) -> float:
+    """A part of a rank's step, as a share of it, without its sign."""
+    return abs(value_of(share(rank[part], rank["clock"])))
 
 
 def _largest(values: list[float], unit: str, cell: str) -> Maybe:

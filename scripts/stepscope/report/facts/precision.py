@@ -12,6 +12,7 @@ from stepscope.report.kit.quantity import Maybe, gap, ordered, over, scaled
 
 WHOLE, AUTOCAST = "all in the format", "under autocast"
 RIGHT = 0.001  # a sum that is off by less counts as right
+OF_FORCED = ("operation", "way", "format")
 WIDE = ("fp32 += bf16", "fp32 += fp16")  # sums in fp32 of addends in 16 bits
 
 
@@ -38,19 +39,6 @@ class Speed:
     def place(self) -> Place:
         """Where that is."""
         return self.fast.place
-
-
-@frozen
-class Forced:
-    """An operation in a format: its largest error over the inputs, and the first input at which it
-    breaks down."""
-
-    operation: Name
-    way: Name
-    format: Name
-    error: Maybe
-    breaks: Maybe
-    varied: Name | None
 
 
 @frozen
@@ -113,17 +101,16 @@ class Precision(Chapter):
         return first_of(row for row in self.sums if row["variant"] in WIDE)
 
     @cached_property
-    def forced(self) -> list[Forced]:
-        """Operations in 16 bits."""
-        shown = [each for each in forced(self.data) if each.way in (WHOLE, AUTOCAST)]
-        return [each for each in shown if each.format in SIXTEEN]
+    def forced(self) -> list[Row]:
+        """Operations in 16 bits, each in each way and format, as _forced has them."""
+        same = {"way": [WHOLE, AUTOCAST], "format": SIXTEEN}
+        rows = self.data.dicts("forced", **same)
+        return list(map(_forced, grouped(rows, *OF_FORCED).values()))
 
-    def find(self, operation: str, way: str, precision: str) -> Forced | None:
+    def find(self, operation: str, way: str, precision: str) -> Row | None:
         """An operation computed in a way in a format."""
-        wanted = (operation, way, precision)
-        return first_of(
-            each for each in self.forced if (each.operation, each.way, each.format) == wanted
-        )
+        named = ((tuple(each[name] for name in OF_FORCED), each) for each in self.forced)
+        return dict(named).get((operation, way, precision))
 
     @cached_property
     def types(self) -> list[Row]:
@@ -160,28 +147,19 @@ class Precision(Chapter):
         return any((self.speeds, self.sums, self.forced, self.types))
 
 
-def forced(data: Data) -> list[Forced]:
-    """Each operation in each way and format."""
-    rows = data.dicts("forced")
-    groups = grouped(rows, "operation", "way", "format").values()
-    return list(map(_forced, groups))
-
-
-def _forced(rows: list[Row]) -> Forced:
-    """Over its inputs."""
+def _forced(rows: list[Row]) -> Row:
+    """An operation in a format: its largest error over the inputs at which it works, and the first
+    input at which it breaks down."""
     broken = [row for row in rows if _is_broken(row)]
     whole = [row for row in rows if not _is_broken(row)]
     worst = max(whole, key=lambda row: row["error"], default={})
     first = min(broken, key=lambda row: row["value"], default={})
-    one = rows[0]
-    return Forced(
-        operation=Name(one["operation"]),
-        way=Name(one["way"]),
-        format=Name(one["format"]),
-        error=number(worst, "error", "error"),
-        breaks=number(first, "value", "exact"),
-        varied=Name(first["quantity"]) if first else None,
-    )
+    names = {name: Name(rows[0][name]) for name in OF_FORCED}
+    return names | {
+        "error": number(worst, "error", "error"),
+        "breaks": number(first, "value", "exact"),
+        "varied": Name(first["quantity"]) if first else None,
+    }
 
 
 def _is_broken(row: Row) -> bool:

@@ -4,9 +4,9 @@ without a profiler."""
 from functools import cached_property
 
 from stepscope.axes import PLAIN_STEP
-from stepscope.report.facts import variants
 from stepscope.report.facts.ladders import Ladder, ladders
 from stepscope.report.facts.machine import Place, largest, placed
+from stepscope.report.facts.rungs import options
 from stepscope.report.facts.timed import timed
 from stepscope.report.kit.data import Data, Row, number, of_series, once, shown, total
 from stepscope.report.kit.named import first_of, frozen, made_of
@@ -136,10 +136,10 @@ class Profiled:
     def variants(self) -> list[str]:
         """The ladders' variants at the place that are run as this step is."""
         given = dict(word.split("=", 1) for word in self.options.split())
-        wanted = {name: str(value) for name, value in PLAIN_STEP.items()}
-        wanted |= given | {"precision": self.place.precision}
+        wanted = PLAIN_STEP | {"precision": self.place.precision} | given
+        wanted["checkpoint"] = int(wanted["checkpoint"])
         rows = self.data.dicts("variants", study="ladder", **self.place.where)
-        return [row["variant"] for row in rows if variants.options(row) == wanted]
+        return [row["variant"] for row in rows if options(row) == wanted]
 
 
 def _at_least_zero(time: Maybe) -> Maybe:

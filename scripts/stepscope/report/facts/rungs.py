@@ -1,18 +1,17 @@
 """Rungs: what each variant of a ladder takes, what it brought, and what its mechanism predicts."""
 
-import math
 from functools import cached_property
 
+from stepscope.axes import PLAIN_STEP
 from stepscope.formulas.traffic import OPTIMIZER_BYTES
+from stepscope.model.about import About, TakesAway
 from stepscope.model.formats import PRECISIONS
-from stepscope.report.facts.machine import Place, arithmetic, limited
-from stepscope.report.facts.variants import Change
+from stepscope.report.facts.machine import Place, arithmetic, limited, machine
 from stepscope.report.kit.data import Row, of_ratio, of_series
-from stepscope.report.kit.named import frozen, made_of
+from stepscope.report.kit.named import Name, frozen, made_of
 from stepscope.report.kit.quantity import (
     Maybe,
     Quantity,
-    count,
     exact,
     is_below,
     minus,
@@ -25,54 +24,47 @@ from stepscope.report.kit.quantity import (
     within,
 )
 from stepscope.results.agreement import OF_LOSS
+from stepscope.results.option_labels import ABOUT
 
 
 @frozen
 class Measured:
-    """A ladder's cell: its place, its variants, and its rows of series.csv and comparisons.csv.
-
-    options: of each variant. memory_rate: bytes a second that the data sheet promises. cards: the
-    GPUs that it ran on; of_ceilings: those that the ceilings were measured on.
-    """
+    """A ladder's cell and its place. declared: what variants.csv says of each variant, in their
+    order."""
 
     cell: str
     place: Place
-    changes: dict[str, Change]
-    rows: list[Row]
-    comparisons: list[Row]
-    options: dict[str, dict[str, str]]
-    memory_rate: Maybe
-    cards: set[str]
-    of_ceilings: set[str]
+    declared: dict[str, Row]
 
     @cached_property
     def rungs(self) -> dict[str, "Rung"]:
         """Each variant by its name, run or not."""
-        return {name: Rung(data=self, **vars(change)) for name, change in self.changes.items()}
+        return {name: Rung(data=self, variant=name) for name in self.declared}
 
     @property
-    def first(self) -> str:
+    def first(self) -> "Rung":
         """The first variant, run or not."""
-        return next(iter(self.changes))
+        return next(iter(self.rungs.values()))
 
-    def row(self, variant: str, quantity: str, phase: str = "", mode: str = "") -> Row:
-        """The first such row of series.csv, of any phase and mode where none is named; {} without
-        one."""
-        for row in self.rows:
-            is_it = (row["variant"], row["quantity"]) == (variant, quantity)
-            if is_it and phase in ("", row["phase"]) and mode in ("", row["mode"]):
-                return row
-        return {}
+    @cached_property
+    def rows(self) -> dict[tuple[str, str, str], Row]:
+        """Of series.csv, by variant, quantity and phase."""
+        rows = self.place.data.dicts("series", cell=self.cell)
+        return {(row["variant"], row["quantity"], row["phase"]): row for row in rows}
 
-    def compared(self, quantity: str, a: str, b: str) -> Row:
-        """The row of comparisons.csv of two variants; {} without one."""
-        for row in self.comparisons:
-            if (row["quantity"], row["a"], row["b"]) == (quantity, a, b):
-                return row
-        return {}
+    @cached_property
+    def comparisons(self) -> dict[tuple[str, str, str], Row]:
+        """Of comparisons.csv, by quantity and both variants."""
+        rows = self.place.data.dicts("comparisons", cell=self.cell, phase="step")
+        return {(row["quantity"], row["a"], row["b"]): row for row in rows}
 
 
-def _series(quantity: str, phase: str = "") -> cached_property[Maybe]:
+def options(declared: Row) -> Row:
+    """What a variant is run with, by the names of PLAIN_STEP."""
+    return {name: declared[name] for name in PLAIN_STEP}
+
+
+def _series(quantity: str, phase: str = "step") -> cached_property[Maybe]:
     """The fact that is a series of the variant's step."""
 
     return cached_property(lambda rung: rung.measured(quantity, phase))
@@ -97,15 +89,53 @@ def _verdict(quantity: str, over_first: bool = False) -> cached_property[str]:
 
 
 @frozen
-class Rung(Change):
+class Rung:
     """A variant with what was measured of it.
 
     Its clock is that of free steps; phases are of steps that are synchronised around each.
+    option: the one that it changes. kind: what its new value is called among those of all options:
+    `tf32`, `sdpa`, `checkpoint 2` … after: the variant that it is made on.
     """
 
     data: Measured
+    variant: str
 
-    step = _series("time", "step")
+    name = made_of(Name, "declared.label")
+    option = made_of(str, "declared.changed")
+    kind = made_of(str, "declared.kind")
+    precision = made_of(str, "declared.precision")
+    after = made_of(str, "declared.after")
+    is_aside = made_of(bool, "declared.is_aside")  # no rung stands on it
+
+    @property
+    def declared(self) -> Row:
+        """What variants.csv says of it."""
+        return self.data.declared[self.variant]
+
+    @property
+    def options(self) -> Row:
+        """What it is run with."""
+        return options(self.declared)
+
+    @property
+    def about(self) -> About:
+        """What the value says of itself; of a number of blocks no more than its name."""
+        return ABOUT.get(self.kind) or About(label=self.name, title=self.name)
+
+    @property
+    def fuses_attention(self) -> bool:
+        """Whether it stands in place of attention that writes its scores out."""
+        return self.takes_away == "scores"
+
+    @cached_property
+    def takes_away(self) -> TakesAway:
+        """What of the step before it, by which its gain is predicted: one fused attention in place
+        of another takes no scores."""
+        taken, before = self.about.takes_away, self.before
+        attention = ABOUT[before.options["attention"]] if before else About(label="")
+        return "" if taken == attention.takes_away == "scores" else taken
+
+    step = _series("time")
     gpu = _series("alone_time")  # without the host
     host_free = _series("host_free_time")
     busy = _series("busy_time")
@@ -150,7 +180,7 @@ class Rung(Change):
     @cached_property
     def limits(self) -> str:
         """What limits the step: `gpu`, `launches`, or not known."""
-        return self.data.row(self.variant, "time", "step", "step").get("limits", "")
+        return self.row("time").get("limits", "")
 
     limited = made_of(limited, "limits", "step", "gpu")  # the same, as pages say it
 
@@ -249,7 +279,8 @@ class Rung(Change):
     def optimizer(self) -> Maybe:
         """Its phase; None if that were faster than the data sheet lets its bytes move."""
         phase = self.measured("time", "optimizer")
-        least = time_of(self.data.place.updating(OPTIMIZER_BYTES), self.data.memory_rate)
+        where = self.data.place
+        least = time_of(where.updating(OPTIMIZER_BYTES), machine(where.data).memory_rate)
         return None if is_below(phase, least) else phase
 
     @cached_property
@@ -272,21 +303,12 @@ class Rung(Change):
     @cached_property
     def compile_time(self) -> Maybe:
         """By how much first steps took longer, of the processes that noted it together."""
-        row = self.data.row(self.variant, "compile_time")
+        row = self.row("compile_time", "forward+backward")
         if row.get("status") != "ok":
             return None
         return Quantity(row["mean"] * row["processes"], "s", cells=(row["cell"],))
 
-    @cached_property
-    def pays_after(self) -> Maybe:
-        """Of the first rung that compiles, if it won: after how many steps that is won back. To two
-        digits: no more are known of a compiler's time over a gain."""
-        compiling = [rung for rung in self.data.rungs.values() if rung.compile_time]
-        is_first = bool(compiling) and compiling[0] is self
-        steps = over(self.compile_time, self.won) if is_first else None
-        if steps is None or self.verdict != "faster":
-            return None
-        return count(float(f"{math.ceil(steps.value - 1e-9):.2g}"), *steps.cells)
+    pays_after = made_of(over, "compile_time", "won", unit="count")  # so many steps, of a gain
 
     @property
     def is_rounding(self) -> bool:
@@ -299,15 +321,19 @@ class Rung(Change):
         most = self.measured("tolerance")
         return is_below(most, self.difference) or is_below(most, self.loss_difference, 1 / OF_LOSS)
 
-    def measured(self, quantity: str, phase: str = "", mode: str = "step") -> Maybe:
+    def row(self, quantity: str, phase: str = "step") -> Row:
+        """Of series.csv; {} without one."""
+        return self.data.rows.get((self.variant, quantity, phase), {})
+
+    def measured(self, quantity: str, phase: str = "step") -> Maybe:
         """A series of the variant, if it ran."""
-        row = self.data.row(self.variant, quantity, phase, mode)
+        row = self.row(quantity, phase)
         return of_series(row) if row.get("status") == "ok" else None
 
     def compared(self, quantity: str, over_first: bool) -> Row:
         """The comparison with the rung before, or with the first one; {} without one."""
-        other = self.data.first if over_first else self.after
-        return self.data.compared(quantity, other, self.variant)
+        other = self.data.first.variant if over_first else self.after
+        return self.data.comparisons.get((quantity, other, self.variant), {})
 
 
 def _won(clock: Maybe, gain: Maybe) -> Maybe:

@@ -5,7 +5,7 @@ from functools import cached_property
 from stepscope.report.facts.machine import Place, limited, place
 from stepscope.report.kit.data import Data
 from stepscope.report.kit.named import first_of, frozen, made_of
-from stepscope.report.kit.quantity import Maybe, Quantity, count, exact, minus, over, plus, scaled
+from stepscope.report.kit.quantity import Maybe, Quantity, count, over, plus, scaled
 
 PLAIN = {"study": "timing", "options": ""}
 
@@ -61,11 +61,6 @@ class Timed:
         return scaled(over(self.step, self.place.parameters, "s"), 1e9)
 
     each = made_of(over, "step", "launches", unit="s")  # the clock's time for each launch
-
-    @cached_property
-    def idle(self) -> Maybe:
-        """What the clock exceeds the GPU's own time by, for each launch."""
-        return exact(over(minus(self.step, self.gpu), self.launches, "s"))
 
 
 def timed(data: Data, **where: object) -> list[Timed]:

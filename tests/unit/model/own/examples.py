@@ -4,7 +4,7 @@ from collections import namedtuple
 
 import torch
 from common import ROOT
-from stepscope.model import own
+from stepscope.model.own import adapting, assembled
 
 GPT_FILE = f"{ROOT}/models/gpt.py:build"  # with tied weights and dropout
 VIT_FILE = f"{ROOT}/models/vit.py:build"  # with a batch of its own
@@ -17,8 +17,8 @@ def make(reference, keys=None, context=16, batch=2, seed=0, **options):
     """A small model of a reference or of an example's name, adapted to a spec's options."""
     reference = {"gpt": GPT_FILE, "vit": VIT_FILE}.get(reference, reference)
     keys = (LLAMA if reference.startswith("hf:") else {}) | (keys or {})
-    model = own.build(reference, keys, context, batch, "cpu", seed)
-    own.adapt(model, options)
+    model = assembled.build(reference, keys, context, batch, "cpu", seed)
+    adapting.adapt(model, options)
     return model
 
 

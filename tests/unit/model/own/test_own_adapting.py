@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 from common import one_line
 from examples import GPT_FILE, make, step
-from stepscope.model import own
 from stepscope.model.attention import naive
+from stepscope.model.own.reference import Unsupported
 
 GPT = {"layers": 2, "width": 16, "heads": 2, "dropout": 0.0}
 SEQUENTIAL = """
@@ -122,7 +122,7 @@ def test_an_attention_imported_by_name_whose_heads_share_keys_and_values_is_repl
 )
 def test_calls_that_the_kernel_cannot_run(write, keys, reason):
     given = (write(CALLS), keys)
-    assert one_line(own.Unsupported, make, *given, context=8, attention="triton") == reason
+    assert one_line(Unsupported, make, *given, context=8, attention="triton") == reason
     make(write(CALLS, "other.py"), keys, context=8, attention="sdpa")
 
 
@@ -138,7 +138,7 @@ def test_calls_that_the_kernel_cannot_run(write, keys, reason):
 )
 def test_other_reasons_against_an_attention(write, model, keys, attention, said):
     given = (write(model),) if keys is None else (model, GPT | keys)
-    with pytest.raises(own.Unsupported, match=said):
+    with pytest.raises(Unsupported, match=said):
         make(*given, attention=attention)
 
 
@@ -160,7 +160,7 @@ def test_blocks_are_computed_again_and_give_the_same_numbers(write, dropout):
 
 def test_more_than_each_block_is_one_line():
     said = "checkpoint: 2 is there for the sizes of this project alone; use checkpoint: 1"
-    assert one_line(own.Unsupported, make, GPT_FILE, GPT, checkpoint=2) == said
+    assert one_line(Unsupported, make, GPT_FILE, GPT, checkpoint=2) == said
 
 
 def test_recomputed_blocks_run_in_the_chosen_attention(ran):
@@ -176,7 +176,7 @@ def test_options_of_blocks_need_blocks(write, options):
     reference = write(
         "def build(context): return nn.Sequential(nn.Embedding(10, 4), nn.Linear(4, 10))"
     )
-    assert "needs blocks" in one_line(own.Unsupported, make, reference, **options)
+    assert "needs blocks" in one_line(Unsupported, make, reference, **options)
 
 
 def test_compiled_blocks_give_the_same_numbers(write):

@@ -66,7 +66,7 @@ NOTHING = "give FILE.py:FUNCTION or hf:NAME, or else --models NAME"
         "models/gpt.py:build --keys 3": "--keys: '3' is no mapping in JSON",
         "--models large --config {}": "has no model 'large'; under models there are: small, odd",
         "--models odd --config {}": "models.odd has neither build nor hf",
-        "--models odd --config absent.yaml": "absent.yaml: there is no such file",
+        "--models odd --config absent.yaml": "absent.yaml cannot be read: No such file",
     }.items(),
 )
 def test_what_cannot_be_described_is_one_line(words, said, describe, configuration):

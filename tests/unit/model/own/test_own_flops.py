@@ -3,7 +3,7 @@
 import pytest
 import torch
 from examples import GPT_FILE, VIT_FILE
-from stepscope.model import own
+from stepscope.model.own import assembled
 from stepscope.model.own.counting import Counter, multiplies
 
 
@@ -12,7 +12,7 @@ def flops():
     """What a description says of a reference's operations, for a batch of 2."""
 
     def described(reference, context=16, **keys):
-        return own.describe(reference, keys, context, 2)["flops"]
+        return assembled.describe(reference, keys, context, 2)["flops"]
 
     return described
 
@@ -325,7 +325,7 @@ def build(context): return Net()
 
 
 def test_an_operator_without_a_formula_is_named(write):
-    found = own.describe(write(OTHERS), {}, 16, 2)
+    found = assembled.describe(write(OTHERS), {}, 16, 2)
     assert found["flops"]["uncounted"] == ["strangers.product"]
     assert any("strangers.product: no formula" in line for line in found["unknown"])
 

@@ -6,8 +6,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 from examples import GPT_FILE, VIT_FILE, make, step
-from stepscope.model import own
+from stepscope.model.own import assembled
 from stepscope.model.own.inputs import item_of
+from stepscope.model.own.reference import Unsupported
 from torch.testing import assert_close
 
 ENCODER = """
@@ -21,7 +22,7 @@ def make_batch(batch, context, device, generator):
 def loss(outputs, batch):
     return (outputs - batch[0]).square().mean()
 """
-KEYWORD = """
+OF_A_TABLE = """
 def build(context):
     return Net(context)
 
@@ -31,7 +32,7 @@ class Net(nn.Module):
         self.vocab_size, self.context = 11, context
         self.table = nn.Parameter(torch.randn(11, 4))
 
-    def forward(self, *, tokens):
+    def forward(self, tokens):
         assert tokens.shape[1] == self.context
         return {"logits": self.table[tokens] @ self.table.T}
 """
@@ -122,8 +123,8 @@ def test_a_transformer_encoder_with_its_own_batch_and_loss(write):
     assert_close((model.outputs(batch) - batch[0]).square().mean(), by_hand)
 
 
-def test_a_model_that_is_given_tokens_by_their_name(write):
-    model = make(write(KEYWORD))
+def test_a_model_that_says_its_vocabulary_and_returns_a_dictionary(write):
+    model = make(write(OF_A_TABLE))
     found = model.description
     assert (found["vocab_size"], found["parameters"]) == (11, 44)
     assert "random tokens tokens" in found["inputs"]
@@ -156,7 +157,7 @@ def test_targets_that_forward_cannot_do_without_are_always_given(write):
 def test_what_a_batch_is_made_of():
     keys = {"layers": 1, "width": 8, "heads": 2}
     for reference, expected in ((GPT_FILE, (2 * 16, "tokens")), (VIT_FILE, (2, "images"))):
-        found = own.describe(reference, keys, 16, 2)
+        found = assembled.describe(reference, keys, 16, 2)
         assert (found["items"], found["item"]) == expected
     assert item_of((torch.ones(2, 16),), (2, 16)) == "samples"
 
@@ -234,14 +235,14 @@ def test_what_is_no_dense_real_number_is_refused_before_anything_runs(write, wei
         def build(context): return Net()
         """)
     line = f"parameter odd is {kind}; only dense real ones are measured"
-    with pytest.raises(own.Unsupported, match=line):
+    with pytest.raises(Unsupported, match=line):
         make(reference)
-    assert f"operations: {line}" in own.describe(reference, {}, 16, 2)["unknown"]
+    assert f"operations: {line}" in assembled.describe(reference, {}, 16, 2)["unknown"]
 
 
 def test_describing_takes_no_memory():
     layers, width = 24, 2**15  # 13 G parameters each: no machine has room for them
-    found = own.describe(GPT_FILE, {"layers": layers, "width": width, "heads": 256}, 32, 1)
+    found = assembled.describe(GPT_FILE, {"layers": layers, "width": width, "heads": 256}, 32, 1)
     by_hand = 10_000 * width + 32 * width + layers * (12 * width**2 + 13 * width) + 2 * width
     assert found["parameters"] == by_hand
 
@@ -256,5 +257,5 @@ def test_what_cannot_be_followed_by_shapes_is_run(write):
         def build(context):
             return Net(nn.Embedding(10, 4), nn.Linear(4, 10, bias=False))
         """)
-    found = own.describe(reference, {}, 8, 2)
+    found = assembled.describe(reference, {}, 8, 2)
     assert found["flops"]["counter"] == 6 * 16 * 4 * 10

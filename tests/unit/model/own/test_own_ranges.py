@@ -16,7 +16,6 @@ FORWARD_OF_A_BLOCK = [
     " norm",
     " FFN",
 ]
-FORWARD = [*["embedding"] * 2, *FORWARD_OF_A_BLOCK * 2, "final norm", "LM head"]
 
 
 def indented(opened):
@@ -25,7 +24,13 @@ def indented(opened):
 
 def test_each_part_is_named_in_its_order(opened):
     step(make(GPT_FILE, GPT))
-    assert indented(opened) == [*FORWARD, "loss"]
+    assert indented(opened) == [
+        *["embedding"] * 2,
+        *FORWARD_OF_A_BLOCK * 2,
+        "final norm",
+        "LM head",
+        "loss",
+    ]
 
 
 @pytest.mark.parametrize("reference", ["gpt", "vit", "hf:llama"])
@@ -57,7 +62,13 @@ def test_inference_has_forward_ranges_alone(opened):
     model = make(GPT_FILE, GPT)
     with torch.no_grad():
         model.outputs(model.make_batch())
-    assert indented(opened) == FORWARD
+    assert indented(opened) == [
+        "embedding",
+        "embedding",
+        *FORWARD_OF_A_BLOCK * 2,
+        "final norm",
+        "LM head",
+    ]
 
 
 def test_recomputed_blocks_are_named_again(opened):
@@ -74,30 +85,7 @@ def test_the_user_names_parts(opened):
     assert {"up", "MLP", "attention"} <= names
     assert "FFN" not in names
     assert [name for _, name in opened].count("attention") == 1
-    assert model.description["ranges"]["by"] == "own"
     assert model.description["keys"]["ranges"] == chosen
-
-
-def test_a_model_that_names_its_own_ranges_gets_no_others(opened, write):
-    model = make(
-        write("""
-        from stepscope.model.ranges import named
-
-        class Net(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.table, self.attention = nn.Embedding(10, 4), nn.Linear(4, 10)
-
-            def forward(self, tokens):
-                with named("mine"):
-                    return self.attention(self.table(tokens))
-
-        def build(context): return Net()
-        """)
-    )
-    step(model)
-    assert indented(opened) == ["mine", "loss"]
-    assert model.description["ranges"] == {"by": "own", "names": []}
 
 
 def test_compiled_code_has_no_ranges_and_says_so(opened, monkeypatch):
@@ -107,5 +95,5 @@ def test_compiled_code_has_no_ranges_and_says_so(opened, monkeypatch):
     step(model)
     assert len(compiled) == 2
     assert indented(opened) == ["loss"]
-    assert model.description["ranges"]["names"] == []
+    assert model.description["ranges"] == []
     assert any(line.startswith("ranges inside the model") for line in model.description["unknown"])
