@@ -9,6 +9,7 @@ import math
 import pickle
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -18,7 +19,7 @@ from stepscope.formulas.footprint import Setup
 from stepscope.formulas.footprint_peak import moments, peak
 from stepscope.model.attention import naive
 from stepscope.model.shape import ModelShape
-from stepscope.results.memory import dims_of
+from stepscope.results import memory
 
 WORKSPACE = 32 * 2**20  # cuBLAS on an H100, for each thread that multiplies
 SHAPE = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")
@@ -253,6 +254,18 @@ def test_roots_of_the_optimizers(optimizer, parameters_of_roots):
     )
 
 
+@pytest.fixture
+def formula_of(monkeypatch):
+    """What the tables say of a tensor in fp32, of a category and a module."""
+
+    def made(setup, shape, category="", module=""):
+        monkeypatch.setattr(memory, "setup_of", lambda cell, spec: setup)
+        cell, text = SimpleNamespace(spec={}), "×".join(map(str, shape))
+        return memory._formula(cell, 4 * math.prod(shape), text, "float32", category, module)
+
+    return made
+
+
 # Recordings of an H100 (tests/unit/snapshot/recordings/README.md).
 
 
@@ -309,12 +322,12 @@ def _events(snapshot):
     return events
 
 
-def test_sizes_recorded_on_an_h100_have_formulas():
+def test_sizes_recorded_on_an_h100_have_formulas(formula_of):
     for name in ("inference_bf16", "step_bf16", "step_fp32"):
         setup, known = _recorded(name)
         for each in [*known["tensors"], *known["made"]]:
             if each["shape"] and each.get("category") != "workspace":
-                assert dims_of(setup, math.prod(each["shape"]), each.get("category", ""), ""), each
+                assert formula_of(setup, each["shape"], each.get("category", "")), each
 
 
 # torch.cuda.max_memory_allocated() in the timing study on an H200, torch 2.11.
@@ -385,5 +398,5 @@ LARGE = Setup(ModelShape(1024, 4096, 24, 16), 4, 1024, "bf16")
         ((7,), "", "", ""),
     ],
 )
-def test_dimensions_of_a_tensor(shape, category, module, dims):
-    assert dims_of(LARGE, math.prod(shape), category, module) == dims
+def test_dimensions_of_a_tensor(shape, category, module, dims, formula_of):
+    assert formula_of(LARGE, shape, category, module) == (dims and f"{dims} × 4 B")
