@@ -1,7 +1,6 @@
 """A figure said shorter: paths by hand, ids and colours; tests/browser see that it looks as
 before."""
 
-
 import made
 import pytest
 from stepscope.figures import svg
