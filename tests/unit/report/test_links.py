@@ -108,7 +108,7 @@ class Left(Tables):
         for column in ("quantity", "study"):
             if table == "series":
                 is_other &= frame[column].isin(set(kept[column]))
-        self._read[table] = frame[~is_kept if without else ~is_other]
+        self._read[table, None] = frame[~is_kept if without else ~is_other]
 
 
 @pytest.mark.parametrize("name", OF_MACHINE)
