@@ -334,7 +334,7 @@ TABLES = {
         numbers(
             kernels="a step",
             memory_operations="copies and sets, a step",
-            overhead="`clock` over the timing cell's",
+            overhead="the median by the clock over the timing cell's",
         ),
         WORK,
     ),

@@ -2,7 +2,7 @@
 
 from functools import cached_property
 
-from stepscope.report.facts.machine import Chapter, limited
+from stepscope.report.facts.machine import Chapter, limited, machine
 from stepscope.report.kit.data import Data, Row, grouped, number, of_ratio, of_series, shown
 from stepscope.report.kit.named import Name, first_of, frozen
 from stepscope.report.kit.quantity import (
@@ -167,6 +167,11 @@ def _unlike(data: Data, column: str, *steps: str) -> list[Quantity] | None:
 @frozen
 class Steps(Chapter):
     """Of all steps of one's own that were measured."""
+
+    @property
+    def rates(self) -> dict[str, Quantity]:
+        """The machine's ceilings of large products, which no own step measures."""
+        return machine(self.data.seen(own_steps=False)).rates
 
     @cached_property
     def steps(self) -> list[OwnStep]:
