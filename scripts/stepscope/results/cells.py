@@ -147,13 +147,14 @@ def of_study(cells: list[MeasuredCell], *studies: str) -> list[MeasuredCell]:
 
 
 def told(cells: list[MeasuredCell], *way: str) -> list[dict]:
-    """Rows that the cells' records hold at a place in their summaries, with `key`."""
+    """Rows that the cells' records hold at a place in their summaries, with `key` and devices."""
     found = []
     for cell in cells:
         part: Any = cell.summary
         for name in way:
             part = part.get(name) or {}
-        found += [cell.key | row for row in part]
+        front = cell.key | {"devices": option(cell.spec, "devices")}
+        found += [front | row for row in part]
     return found
 
 
@@ -166,9 +167,9 @@ def precision_of(cell: MeasuredCell, variant: str) -> str:
 
 
 def places(cells: list[MeasuredCell]) -> DataFrame:
-    """The places of cells by their names."""
+    """The places of cells by their names, without the mode, of which there may be several in one."""
     rows = [cell.place for cell in cells]
-    return DataFrame(rows, [cell.name for cell in cells], PLACE)
+    return DataFrame(rows, [cell.name for cell in cells], PLACE).drop(columns="mode")
 
 
 def read(plan_path: Path, results: Path) -> tuple[list[MeasuredCell], DataFrame, dict[str, str]]:
@@ -333,12 +334,10 @@ def mixed(cells: DataFrame) -> Iterator[str]:
 
 
 def mapped(rows: DataFrame, cells: list[MeasuredCell], value: Callable, *columns: str) -> Series:
-    """value(cell, *row[columns]) for each row, with the rows' index; asked once for rows that are
-    equal in these columns."""
+    """value(cell, *row[columns]) for each row, with the rows' index."""
     by_name = {cell.name: cell for cell in cells}
-    keys = list(rows[["cell", *columns]].itertuples(index=False, name=None))
-    known = {key: value(by_name[key[0]], *key[1:]) for key in dict.fromkeys(keys)}
-    return Series([known[key] for key in keys], rows.index)
+    asked = rows[["cell", *columns]].itertuples(index=False)
+    return Series([value(by_name[name], *given) for name, *given in asked], rows.index)
 
 
 def beside(rows: DataFrame, others: DataFrame, by: list[str], column: str) -> Series:

@@ -25,7 +25,7 @@ def of(cells: list[MeasuredCell], samples: DataFrame, series: DataFrame) -> Data
     ratios = of_processes(pairs(cells), samples)
     by = ratios.groupby(SERIES, sort=False)
     found = by.agg(processes=("process", "count"), rounds=("rounds", "sum")).reset_index()
-    found = found.join(places(cells).drop(columns="mode"), on="cell")
+    found = found.join(places(cells), on="cell")
     is_host_free = found["quantity"] == alone.HOST_FREE
     found["limits"] = _limits(found, series).mask(is_host_free, "gpu")
     found["in_turns"] = found["rounds"] > 0

@@ -1,5 +1,5 @@
-"""learning.csv and curves.csv: what each variant of the learning study has learned, from its
-records, and what is said of that.
+"""learning.csv: what each variant of the learning study has learned, from its records, and what is
+said of that.
 
 The only place that judges it. *Does not learn*: in an order its held-out loss is no finite number,
 or is below that of the bytes' frequencies by less than LEARNED of what the first variant's is.
@@ -24,15 +24,15 @@ WORDS = {"faster": "worse", "slower": "better"}  # more of a loss is worse
 SERIES = ["machine", "cell", "variant"]
 
 
-def tables(cells: list[MeasuredCell]) -> dict[str, DataFrame]:
-    """Both."""
+def rows(cells: list[MeasuredCell]) -> DataFrame:
+    """Of each variant, what it is and what is said of it."""
     own = of_study(cells, "learning")
     found = DataFrame([row for cell in own for row in _variants(cell)])
     ends = DataFrame(told(own, "tables", "ends"))
     if len(ends):
         firsts = {cell.name: next(iter(cell.variants)) for cell in own}
         found = found.merge(judged(ends, firsts), on=SERIES, how="left")
-    return {"learning": found, "curves": DataFrame(told(own, "tables", "curves"))}
+    return found
 
 
 def _variants(cell: MeasuredCell) -> Iterator[dict]:

@@ -178,10 +178,11 @@ def _like(figure: dict, mode: str) -> tuple:
         # The first steps of a process are in a cold figure.
         is_timed = figure["quantity"] in ("time", "tokens per second")
         is_cold = is_timed and (figure["study"] == "warmup" or figure["warmup"] < WARM)
+        part = ours.PARTS.get(figure["name"], figure["name"])
         place = {
             "phase": PHASES.get(figure["phase"]) or alone.WHOLE.get(mode, ""),
             "mode": mode,
-            "part": ours.WARM_UP.format(figure["warmup"]) if is_cold else figure["name"],
+            "part": ours.WARM_UP.format(figure["warmup"]) if is_cold else part,
             "implementation": "",
         }
     # NaN, which no other number equals, is what is not said.

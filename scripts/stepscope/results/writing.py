@@ -26,6 +26,16 @@ from stepscope.results.cells import MeasuredCell, told
 from stepscope.results.schema import TABLES
 from stepscope.results.tables import placed, typed
 
+OF_RECORDS = {  # table: what records call it
+    "ranks": "ranks",
+    "rank_slowed": "slowed",
+    "rank_memory": "memory",
+    "sums": "accumulation",
+    "dtypes": "toy",
+    "forced": "forced",
+    "curves": "curves",
+}
+
 
 def tables(
     found: list[MeasuredCell], samples: DataFrame, figures: list[Path]
@@ -41,22 +51,21 @@ def tables(
     of_series = series.of(found, samples, of_memory)
     worked = work.with_work(recorded, measured)
     found_of: dict[str, DataFrame | list[dict]] = {
+        **recorded,
+        **worked,
         "series": of_series,
         "comparisons": comparisons.of(measured, samples, of_series),
         "cells": cells.rows(found),
         "variants": variants.rows(found),
-        **recorded,
-        **worked,
         "phases": work.by_the_clock(worked["phases"], of_series),
         "first_step": warmup.first_steps(measured),
         "memory_peak": memory.peak(recorded["memory_peak"], measured),
         "memory_largest": memory.with_formulas(recorded["memory_largest"], measured),
         "memory_saved": memory.with_formulas(recorded["memory_saved"], measured),
-        **parallel.tables(measured, of_series),
-        "sums": told(measured, "tables", "accumulation"),
-        "dtypes": told(measured, "tables", "toy"),
-        "forced": told(measured, "tables", "forced"),
-        **learning.tables(measured),
+        **{name: told(measured, "tables", part) for name, part in OF_RECORDS.items()},
+        "collectives": list(parallel.collectives(measured)),
+        "parallel_predicted": list(parallel.predictions(measured, of_series)),
+        "learning": learning.rows(measured),
         "warmup": warmup.rows(measured, samples),
         "models": models.rows(measured),
     }
