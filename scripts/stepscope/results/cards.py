@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
+from stepscope.results.cells import beside
 from stepscope.results.tables import where
 
 REFERENCE = Path(__file__).with_name("cards.csv")
@@ -28,8 +29,8 @@ def measured(series: DataFrame, cells: DataFrame, models: DataFrame) -> DataFram
     both = pd.concat([rates, where(plain, quantity="busy_time")], ignore_index=True)
     cards = cells[["cell", "gpu"]].assign(card=cells["gpu_uuid"].map(_digest))
     found = both.rename(columns={"median": "value"}).merge(cards[cards["gpu"] != ""], on="cell")
-    known = models.drop_duplicates("size").set_index("size")["parameters"]
-    found["parameters"] = found["size"].map(known).where(found["study"] == "timing")
+    parameters = beside(found, models, ["size"], "parameters")
+    found["parameters"] = parameters.where(found["study"] == "timing")
     return found[[*LIKE, "machine", "cell", "card", "unit", "value"]].dropna(subset="value")
 
 

@@ -167,7 +167,7 @@ def precision_of(cell: MeasuredCell, variant: str) -> str:
 
 
 def places(cells: list[MeasuredCell]) -> DataFrame:
-    """The places of cells by their names, without the mode, of which there may be several in one."""
+    """The places of cells by their names, without the mode: rows of one may have several."""
     rows = [cell.place for cell in cells]
     return DataFrame(rows, [cell.name for cell in cells], PLACE).drop(columns="mode")
 

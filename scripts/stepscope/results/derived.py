@@ -34,18 +34,17 @@ def impossible(cells: list[MeasuredCell], samples: DataFrame) -> dict[str, str]:
     found = {}
     for name, variant, mode, seconds in least.itertuples(index=False):
         cell = by_name[name]
-        sheet = _data_sheet(cell, variant)
-        fastest = _MARGIN * sheet if sheet else FASTEST
-        work = models.flop(cell, mode) or 0
+        fastest = np.nanmin([FASTEST, _MARGIN * _data_sheet(cell, variant)])
+        work = models.flop(cell, mode)
         if work > seconds * fastest * option(cell.spec, "devices"):
             said = f"{mode} of {seconds:.4g} s is {work / seconds:.4g} FLOP/s"
             found[name] = f"samples.csv is damaged: {said}, which no device reaches"
     return found
 
 
-def _data_sheet(cell: MeasuredCell, variant: str) -> float | None:
-    """FLOP/s that the data sheet promises in the precision of a variant; None where the model is
-    built in another type."""
+def _data_sheet(cell: MeasuredCell, variant: str) -> float:
+    """FLOP/s that the data sheet promises in what a variant multiplies in; NaN where it does not
+    say."""
     numbers = cell.built_in or precision_of(cell, variant)
     return data_sheets.peak_for_mfu(cell.hardware.get("gpu"), numbers)
 
@@ -85,9 +84,9 @@ def _rates(found: DataFrame, cells: list[MeasuredCell], bursts: ceilings.Bursts)
             return {"rate": flops.attention_flops(*place)}
         numbers = cell.built_in or precision_of(cell, variant)
         burst, card = bursts.get((cell.place["machine"], numbers), (np.nan, None))
-        sheet = _data_sheet(cell, variant) or np.nan
-        narrow = data_sheets.rate(cell.hardware.get("gpu"), "matmul", numbers) or np.nan
-        flop = models.flop(cell, mode) or np.nan
+        sheet = _data_sheet(cell, variant)
+        narrow = data_sheets.rate(cell.hardware.get("gpu"), "matmul", numbers)
+        flop = models.flop(cell, mode)
         causal = np.nan
         if mode == "step" and cell.shape:
             causal = flops.model_flops(cell.shape, spec["batch"], spec["context"], True)

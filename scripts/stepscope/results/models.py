@@ -16,9 +16,9 @@ FORMULA, COUNTER, GIVEN = "formula", "counter", "given"
 AT_LEAST = "at least"  # some operators multiply and have no formula
 
 
-def flop(cell: MeasuredCell, mode: str) -> float | None:
+def flop(cell: MeasuredCell, mode: str) -> float:
     """Operations of a step of the cell's model in a mode: of a size in closed form, else by
-    chosen(); None if unknown.
+    chosen(); NaN if unknown.
 
     Forward is a third of forward and backward, as in flops.step_flops(), where the record does
     not say it: weights that are frozen have no gradient.
@@ -27,15 +27,15 @@ def flop(cell: MeasuredCell, mode: str) -> float | None:
     whole = chosen(own)[0]
     if cell.shape:
         whole = flops.step_flops(cell.shape, cell.spec["batch"], cell.spec["context"])
-    if mode not in ("inference", "forward") or not whole:
+    if mode not in ("inference", "forward"):
         return whole
     return own.get("forward") or whole / 3
 
 
-def chosen(found: dict) -> tuple[float | None, str]:
+def chosen(found: dict) -> tuple[float, str]:
     """(operations of a forward and a backward pass, COUNTER) of a model of one's own, those of a
-    whole step of one's own, which may be GIVEN; (None, "") if unknown."""
-    return next(((found[name], name) for name in (GIVEN, COUNTER) if found.get(name)), (None, ""))
+    whole step of one's own, which may be GIVEN; (NaN, "") if unknown."""
+    return next(((found[name], name) for name in (GIVEN, COUNTER) if found.get(name)), (np.nan, ""))
 
 
 def rows(cells: list[MeasuredCell]) -> DataFrame:

@@ -93,7 +93,7 @@ def _mfu(figure: dict) -> float:
     a share of; NaN of all else, and for a shape that no model has. FLOP of a throughput are those
     of model_flops(), whatever its publisher counts."""
     peak = data_sheets.peak_for_mfu(figure["gpu"], figure["precision"])
-    if figure["mode"] != "step" or not peak:
+    if figure["mode"] != "step":
         return math.nan
     if figure["quantity"] == "rate":
         return figure["value"] * SI[figure["unit"]][1] / peak

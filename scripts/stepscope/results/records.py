@@ -5,7 +5,6 @@ import functools
 import hashlib
 import io
 import json
-import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -46,7 +45,7 @@ TEXT = ["variant", "mode", "phase", "direction"]  # of samples and of values
 WHOLE_NUMBERS = ["length", "round", "process", "step"]
 
 
-class Damaged(ValueError):
+class Damaged(Exception):
     """Why a cell's files are not those that were written, in one line."""
 
 
@@ -58,8 +57,6 @@ def read_record(folder: Path) -> dict:
         return _schema()(record)
     except fastjsonschema.JsonSchemaValueException as error:
         raise Damaged(f"record.json is damaged: {complaint(error)}") from None
-    except Damaged:
-        raise
     except (ValueError, RecursionError):
         raise Damaged("record.json is damaged (truncated or edited by hand)") from None
 
@@ -161,12 +158,12 @@ def _table(text: bytes) -> pd.DataFrame:
 def _content(path: Path) -> bytes:
     """A file's bytes. Raises FileNotFoundError, Damaged for what is no plain file of some size."""
     try:
-        state = path.stat()
-        if not (stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)):
+        if path.exists() and not path.is_file():
             # To read a pipe, or a device, may never end.
             raise Damaged(f"{path.name} is no file")
-        if state.st_size > LARGEST:
-            raise Damaged(f"{path.name} has {state.st_size:,} bytes, which no cell writes")
+        size = path.stat().st_size
+        if size > LARGEST:
+            raise Damaged(f"{path.name} has {size:,} bytes, which no cell writes")
         return path.read_bytes()
     except FileNotFoundError:
         raise

@@ -148,7 +148,7 @@ def placed(found: DataFrame, cells: list[MeasuredCell]) -> DataFrame:
 def failures(cells: list[MeasuredCell]) -> DataFrame:
     """A row of `time` without numbers for each mode or length that ran out of memory or is not
     possible."""
-    found = _at_steps(told(cells, "statuses"), "status").drop(columns="process")
+    found = _at_steps(told(cells, "statuses"), "status")
     failed = found[(found["status"] != "ok") & ~found["mode"].isin(QUANTITY_OF)]
     return failed.assign(quantity="time", processes=0, samples=0)
 

@@ -78,7 +78,7 @@ def _of_kinds(cell: MeasuredCell) -> Known:
 def _of_phases(cell: MeasuredCell) -> Known:
     """Products of passes, and what the optimizer goes over."""
     modes = ("step", "forward", cell.place["mode"])
-    both, forward, whole = (models.flop(cell, mode) or np.nan for mode in modes)
+    both, forward, whole = (models.flop(cell, mode) for mode in modes)
     if is_step(cell.spec):  # its phases and its optimizer are its own
         return {("step",): (both, np.nan)}
     of_model = cell.shape.parameters if cell.shape else cell.own_model.get("trainable_parameters")
