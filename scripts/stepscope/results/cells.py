@@ -2,6 +2,7 @@
 it comes from."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -38,9 +39,10 @@ class MeasuredCell:
     command: str
     code: str
     record: dict = field(default_factory=dict)
+    analysis: dict[str, DataFrame] = field(default_factory=dict)  # tables that it left
     folder: Path = Path()
     is_foreign: bool = False  # whether its machine's results are those of another run
-    refused: str = ""  # why what is there cannot be used
+    refused: str = NOT_MEASURED  # or why what is there cannot be used
 
     @cached_property
     def place(self) -> dict:
@@ -114,7 +116,7 @@ class MeasuredCell:
     def status(self) -> tuple[str, str]:
         """(status, reason): `ok` if any variant is, else the worst; each that is not says why."""
         if not self.record:
-            return MISSING, self.refused or NOT_MEASURED
+            return MISSING, self.refused
         found = self.statuses()
         said = []
         for name, (status, why) in found.items():
@@ -182,8 +184,6 @@ def read(plan_path: Path, results: Path) -> tuple[list[MeasuredCell], DataFrame,
     for cell in _planned(plan_path, results):
         try:
             cell = _measured(cell)
-            if not cell.record and (told := last_error(cell.folder / LOG)):
-                cell = replace(cell, refused=f"{NOT_MEASURED}: {told.removeprefix(ERROR)}")
             if cell.record:
                 content = records.content(cell.folder, cell.record["samples_sha256"])
                 if cell.place["study"] in records.SAMPLED:
@@ -261,7 +261,9 @@ def _measured(cell: MeasuredCell) -> MeasuredCell:
     try:
         record = records.read_record(cell.folder)
     except FileNotFoundError:
-        return cell
+        said = last_error(cell.folder / LOG)
+        why = f"{NOT_MEASURED}: {said.removeprefix(ERROR)}" if said else NOT_MEASURED
+        return replace(cell, refused=why)
     spec = record["spec"]
     may_differ = {"study", *(BUDGET if cell.is_foreign else ())}
     for key in sorted({*spec, *cell.spec} - may_differ):
@@ -272,7 +274,7 @@ def _measured(cell: MeasuredCell) -> MeasuredCell:
     if cell.is_foreign:  # its budget may be another than the plan's, and so may its command
         cell = replace(cell, spec=spec, command=record["provenance"]["command"])
     records.check(record, cell.name, cell.spec)
-    return replace(cell, record=record)
+    return replace(cell, record=record, analysis=records.analysis(cell.folder))
 
 
 def rows(cells: list[MeasuredCell]) -> DataFrame:
@@ -314,12 +316,11 @@ def untaken(cells: list[MeasuredCell], tables: Mapping[str, DataFrame]) -> list[
     they found would be in no report."""
     found = [tables[name] for name in tables if name not in OF_PLAN]
     taken = set().union(*(rows.get("cell", ()) for rows in found))
-    is_taken: dict[str, bool] = {}
+    is_taken: Counter[str] = Counter()
     for cell in cells:
-        study = cell.place["study"]
         if cell.status()[0] == "ok":
-            is_taken[study] = is_taken.get(study) or cell.name in taken
-    return [study for study in is_taken if not is_taken[study]]
+            is_taken[cell.place["study"]] += cell.name in taken
+    return [study for study, count in is_taken.items() if not count]
 
 
 def mixed(cells: DataFrame) -> Iterator[str]:

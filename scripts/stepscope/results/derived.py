@@ -2,7 +2,7 @@
 anything can be."""
 
 import numpy as np
-from pandas import DataFrame, Series
+from pandas import DataFrame
 
 from stepscope.axes import FULL, is_step, option
 from stepscope.formulas import flops
@@ -15,15 +15,6 @@ NUMBERS = ["median", "low", "high", "mean", "std"]
 FASTEST = 1e17
 # Times a data sheet's peak: FLOP of a model of one's own are counted as if no mask saved any.
 _MARGIN = 2
-
-
-def rows(found: DataFrame, cells: list[MeasuredCell], least: Series) -> list[DataFrame]:
-    """All of them. found: measured series with `alone_time`; least: ceilings.least_times()."""
-    return [
-        *_rates(found, cells, ceilings.bursts(cells, least)),
-        _energy_of_tokens(found, cells),
-        ceilings.rows(found, cells, least),
-    ]
 
 
 def impossible(cells: list[MeasuredCell], samples: DataFrame) -> dict[str, str]:
@@ -66,9 +57,10 @@ def batch_of(cell: MeasuredCell, length: int) -> float:
     return spec.get("batch", np.nan)
 
 
-def _rates(found: DataFrame, cells: list[MeasuredCell], bursts: ceilings.Bursts) -> list[DataFrame]:
+def rates(found: DataFrame, cells: list[MeasuredCell], bursts: ceilings.Bursts) -> list[DataFrame]:
     """FLOP a second of passes of attention; tokens and FLOP a second of whole steps, and the latter
-    as shares: of the burst of a large product in their precision, and of the data sheet's peak."""
+    as shares: of the burst of a large product in their precision, and of the data sheet's peak.
+    found: measured series with `alone_time`."""
     is_slowed = found["cell"].str.contains("/profile/")
     times = found[(found["limits"] != "") & ~is_slowed]
 
@@ -122,7 +114,7 @@ def _rate(times: DataFrame, known: DataFrame, quantity: str) -> DataFrame:
     return made[work.notna()]
 
 
-def _energy_of_tokens(found: DataFrame, cells: list[MeasuredCell]) -> DataFrame:
+def energy_of_tokens(found: DataFrame, cells: list[MeasuredCell]) -> DataFrame:
     """Joules a token, of cells that run a model. Those of a step on several devices are of all,
     each of which has a batch."""
     joules = where(found, quantity="energy")

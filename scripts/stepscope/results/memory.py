@@ -41,15 +41,15 @@ def predicted(cell: MeasuredCell, spec: dict, mode: str) -> Peak | None:
     return _peak(setup, mode, libraries if on_gpu else 0)
 
 
-def values(cells: list[MeasuredCell], peaks: DataFrame) -> list[dict]:
+def values(cells: list[MeasuredCell]) -> list[dict]:
     """Values, as records have them, with `cell`: predicted peaks of all cells, recorded peaks of
-    snapshots. peaks: memory_peak, by analyses.read()."""
-    asked = peaks.groupby("cell")["bytes"].sum()
+    snapshots."""
     found = []
     for cell in of_study(cells, "memory"):
         baselines = cell.summary.get("memory", {}).get("baselines") or {}
         sizes = {f"{name}_bytes": size for name, size in baselines.items()}
-        sizes["peak_asked"] = asked.get(cell.name)
+        if "memory_peak" in cell.analysis:
+            sizes["peak_asked"] = cell.analysis["memory_peak"]["bytes"].sum()
         place = {"cell": cell.name, "variant": "step", "mode": cell.place["mode"]}
         found += [place | {"quantity": name, "value": each} for name, each in sizes.items()]
     for cell in of_study(cells, "timing", "ladder", "memory"):

@@ -1,5 +1,5 @@
-"""Reading a cell's record and samples: refused unless they are whole, as they were written, and
-physically possible."""
+"""Reading a cell's record, samples and analysis: refused unless they are whole, as they were
+written, and physically possible."""
 
 import functools
 import hashlib
@@ -13,6 +13,8 @@ import pandas as pd
 
 from stepscope.axes import DIRECTIONS, MODES
 from stepscope.config.studies import STUDIES
+from stepscope.results import tables
+from stepscope.results.schema import TABLES
 
 # A profile's are times, too, if not those of a step without a profiler.
 SAMPLED = ["profile", *(study.name for study in STUDIES if study.samples_are_series)]
@@ -142,6 +144,20 @@ def parsed(contents: Mapping[str, bytes]) -> tuple[pd.DataFrame, dict[str, str]]
     found = texts.assign(**numbers, warmup=texts["warmup"] == "True")
     found = found[~found["cell"].isin([*damaged])].fillna(dict.fromkeys(WHOLE_NUMBERS, 0))
     return found.astype(dict.fromkeys(WHOLE_NUMBERS, int)), damaged
+
+
+def analysis(folder: Path) -> dict[str, pd.DataFrame]:
+    """The tables that an analysis left beside a cell's record, by their names; what is no table of
+    the schema is for readers. Raises Damaged."""
+    found = {}
+    for path in folder.glob("analysis/*.csv"):
+        if path.stem in TABLES:
+            try:
+                found[path.stem] = tables.read(path, path.stem)
+            except (OSError, ValueError) as error:
+                said = f"analysis/{path.name} is damaged: {error}"
+                raise Damaged(f"{said}; delete that folder and run again") from None
+    return found
 
 
 def _table(text: bytes) -> pd.DataFrame:

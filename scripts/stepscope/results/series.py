@@ -1,15 +1,13 @@
 """series.csv: every measured quantity of every variant, with its interval between processes, and
 what follows."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
-from stepscope.results import agreement, alone, derived, statistics
+from stepscope.results import agreement, alone, ceilings, derived, memory, statistics
 from stepscope.results.alone import STEP, WHOLE
-from stepscope.results.ceilings import RATES, least_times
+from stepscope.results.ceilings import RATES
 from stepscope.results.cells import (
     MeasuredCell,
     beside,
@@ -38,17 +36,21 @@ COLUMNS = [*KEY, *derived.NUMBERS, "processes", "samples", "status", "limits"]
 PEAKS = ("peak_asked", "peak_allocated", "peak_reserved")
 
 
-def of(cells: list[MeasuredCell], samples: DataFrame, more: Sequence[dict] = ()) -> DataFrame:
-    """All rows, in the order of the cells. samples: by cells.read(); more: values of records, with
-    `cell`."""
+def of(cells: list[MeasuredCell], samples: DataFrame) -> DataFrame:
+    """All rows, in the order of the cells. samples: by cells.read()."""
     measured = [cell for cell in cells if cell.record]
-    processes = [of_samples(samples), of_values(measured, more)]
+    processes = [of_samples(samples), of_values(measured)]
     found = summarised(pd.concat(processes, ignore_index=True), measured)
     found = pd.concat([found, alone.times(found)], ignore_index=True)
-    following = derived.rows(found, measured, least_times(samples))
-    parts = filter(len, [*following, failures(measured)])
-    # What failed here may have been measured there.
-    every = pd.concat([found, *parts], ignore_index=True).drop_duplicates(KEY)
+    least = ceilings.least_times(samples)
+    parts = [
+        *derived.rates(found, measured, ceilings.bursts(measured, least)),
+        derived.energy_of_tokens(found, measured),
+        ceilings.rows(found, measured, least),
+        # What failed here may have been measured there.
+        failures(measured),
+    ]
+    every = pd.concat([found, *filter(len, parts)], ignore_index=True).drop_duplicates(KEY)
     return placed(every, cells)
 
 
@@ -69,11 +71,11 @@ def of_samples(samples: DataFrame) -> DataFrame:
     return found.assign(var=found["var"].where(found["quantity"] != "sm_clock"))
 
 
-def of_values(cells: list[MeasuredCell], more: Sequence[dict]) -> DataFrame:
+def of_values(cells: list[MeasuredCell]) -> DataFrame:
     """What the records name besides times, one number a process, but for two: what was recorded
     until the memory ran out is no peak of a step, and where a rung that takes turns uses what the
     others have reserved and freed, nobody knows what it needs itself."""
-    rows = [*told(cells, "values"), *more, *agreement.values(cells)]
+    rows = [*told(cells, "values"), *memory.values(cells), *agreement.values(cells)]
     found = where(_at_steps(rows, "value"), quantity=[*QUANTITIES]).astype({"value": float})
     lost = [cell.name for cell in of_study(cells, "memory") if cell.status()[0] != "ok"]
     is_lost = found["cell"].isin(lost) & found["quantity"].isin(PEAKS)

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+import pandas as pd
 from pandas import DataFrame
 
 from stepscope.files import write_whole
 from stepscope.results import (
-    analyses,
     cards,
     cells,
     comparisons,
@@ -39,16 +39,14 @@ OF_RECORDS = {  # table: what records call it
 
 def tables(
     found: list[MeasuredCell], samples: DataFrame, figures: list[Path]
-) -> tuple[dict[str, DataFrame], dict[str, str], list[str]]:
-    """(table: rows, cells whose analysis is damaged: why, lines about what does not belong
-    together).
+) -> tuple[dict[str, DataFrame], list[str]]:
+    """(table: rows, lines about what does not belong together).
 
     samples: by cells.read(); figures: files of published figures. Raises PublishedError.
     """
     measured = [cell for cell in found if cell.record]
-    recorded, damaged = analyses.read(measured)
-    of_memory = memory.values(measured, recorded["memory_peak"])
-    of_series = series.of(found, samples, of_memory)
+    recorded = of_analyses(measured)
+    of_series = series.of(found, samples)
     worked = work.with_work(recorded, measured)
     found_of: dict[str, DataFrame | list[dict]] = {
         **recorded,
@@ -75,7 +73,16 @@ def tables(
     # As a reader of them has them: each with its cells' places.
     own = {name: placed(typed(made[name], name), places) for name in ours.READ}
     made["published"] = published.rows(figures, own)
-    return made, damaged, list(cells.mixed(places))
+    return made, list(cells.mixed(places))
+
+
+def of_analyses(measured: list[MeasuredCell]) -> dict[str, DataFrame]:
+    """The tables that analyses left, of all cells; without rows those that none did."""
+    parts = {name: [typed(DataFrame(), name)] for name in TABLES}
+    for cell in measured:
+        for name, rows in cell.analysis.items():
+            parts[name].append(rows.assign(**cell.key))
+    return {name: pd.concat(frames, ignore_index=True) for name, frames in parts.items()}
 
 
 def write(folder: Path, made: Mapping[str, DataFrame]) -> None:
