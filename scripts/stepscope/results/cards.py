@@ -27,15 +27,13 @@ def measured(series: DataFrame, cells: DataFrame, models: DataFrame) -> DataFram
     rates = where(series, study="ceilings", quantity="rate", variant="burst")
     plain = where(series, study="timing", mode="step", phase="step", options="")
     both = pd.concat([rates, where(plain, quantity="busy_time")], ignore_index=True)
-    cards = cells[["cell", "gpu"]].assign(card=cells["gpu_uuid"].map(_digest))
+    cards = cells[["cell", "gpu"]].assign(
+        card=[hashlib.sha256(uuid.encode()).hexdigest()[:8] for uuid in cells["gpu_uuid"]]
+    )
     found = both.rename(columns={"median": "value"}).merge(cards[cards["gpu"] != ""], on="cell")
     parameters = beside(found, models, ["size"], "parameters")
     found["parameters"] = parameters.where(found["study"] == "timing")
     return found[[*LIKE, "machine", "cell", "card", "unit", "value"]].dropna(subset="value")
-
-
-def _digest(uuid: object) -> str:
-    return hashlib.sha256(str(uuid).encode()).hexdigest()[:8]
 
 
 def rows(series: DataFrame, cells: DataFrame, models: DataFrame) -> DataFrame:

@@ -59,5 +59,5 @@ def rows(found: DataFrame, cells: list[MeasuredCell], least: Series) -> DataFram
 
 def _sheet(cell: MeasuredCell) -> float:
     """FLOP/s or B/s of the data sheet; NaN for a GPU that has no row there."""
-    spec = cell.spec
-    return data_sheets.rate(cell.hardware.get("gpu"), spec["operation"], spec["precision"])
+    gpu = cell.hardware.get("gpu")
+    return data_sheets.rate(gpu, cell.spec["operation"], cell.spec["precision"])

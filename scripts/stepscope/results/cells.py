@@ -99,13 +99,6 @@ class MeasuredCell:
         dtype = (self.own_model.get("dtype") or "").replace("torch.", "")
         return "" if dtype == "float32" else dtype
 
-    @property
-    def blocks(self) -> int | None:
-        """How many equal ones its model has; None where nobody knows."""
-        if self.shape:
-            return self.shape.num_layers
-        return (self.own_model.get("blocks") or {}).get("count")
-
     def statuses(self) -> dict[str, tuple[str, str]]:
         """Variant: (status, reason)."""
         found = self.summary.get("variants") or {"step": self.summary}

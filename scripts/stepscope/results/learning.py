@@ -72,7 +72,7 @@ def judged(ends: DataFrame, firsts: Mapping[str, str]) -> DataFrame:
     ratios = _between(learning[~learning["is_first"]], "ratio")
     of_machine = ratios.index.get_level_values("machine").to_numpy()
     said = verdicts.judged(ratios, verdicts.MARGIN, of_machine)
-    said = said.rename(columns={"low": "ratio_low", "high": "ratio_high"}).drop(columns="p")
+    said = said.rename(columns={"low": "ratio_low", "high": "ratio_high"})
     losses = statistics.interval(_between(learning, "held_out"))
     losses = losses.rename(columns={"median": "held_out"})
     found = found.join(losses).join(said).fillna({"held_out": by["held_out"].mean()})

@@ -59,7 +59,7 @@ def _row(cell: MeasuredCell) -> dict:
     if source == COUNTER and flops_of_own.get("uncounted"):
         source = AT_LEAST
     found = {
-        "num_layers": cell.blocks,
+        "num_layers": (own.get("blocks") or {}).get("count"),
         "flop": whole,
         "flop_from": source,
         "forward_flop": flops_of_own.get("forward"),

@@ -56,8 +56,8 @@ def known(tables: Mapping[str, DataFrame]) -> DataFrame:
     kernels = pd.concat([kernels.assign(part=kernels[name]) for name in ("full_name", "name")])
     kernels["mean"] = kernels["time"] / kernels["calls"]
     modules = plain["modules"].rename(columns={"module": "part"}).assign(phase="forward")
-    each = modules[["host_time", "gpu_time", "kernels"]].div(modules["calls"], axis=0)
-    modules = modules.assign(**each)
+    of_calls = ["host_time", "gpu_time", "kernels"]
+    modules[of_calls] = modules[of_calls].div(modules["calls"], axis=0)
     kinds = plain["categories"].rename(columns={"category": "part"})
     warmup = plain["warmup"]
     # By how many steps of a process are left out.

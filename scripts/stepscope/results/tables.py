@@ -63,8 +63,7 @@ class Tables:
     def cards(self, cells: Iterable[str]) -> set[str]:
         """The GPUs, by their UUIDs, that cells were measured on: a ratio of two is one of two
         cards."""
-        of_cells = self["cells"].set_index("cell")["gpu_uuid"]
-        return {card for card in of_cells.reindex(list(cells)).dropna() if card}
+        return set(self.rows("cells", cell=list(cells))["gpu_uuid"]) - {""}
 
     @property
     def machines(self) -> list[str]:
