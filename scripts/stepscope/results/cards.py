@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
-from stepscope.results.cells import beside
-from stepscope.results.tables import where
+from .cells import beside
+from .tables import where
 
 REFERENCE = Path(__file__).with_name("cards.csv")
 FAR = 0.05

@@ -4,9 +4,9 @@ sheet."""
 import pandas as pd
 from pandas import DataFrame, Series
 
-from stepscope.results import data_sheets
-from stepscope.results.cells import MeasuredCell, mapped, of_study
-from stepscope.results.tables import where
+from . import data_sheets
+from .cells import MeasuredCell, mapped, of_study
+from .tables import where
 
 RATES = ["burst", "sustained"]  # kinds of samples of ceilings, which are variants of their cell
 

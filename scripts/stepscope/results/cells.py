@@ -15,8 +15,9 @@ from stepscope.axes import BUILT, is_step, option
 from stepscope.measure.found import BESIDE, STATUSES
 from stepscope.model.shape import ModelShape
 from stepscope.recordings.text import ERROR, last_error
-from stepscope.results import records
-from stepscope.results.schema import PLACE
+
+from . import records
+from .schema import PLACE
 
 MISSING, NOT_MEASURED = "missing", "not measured"
 LOG = "measure.log"  # of a cell's program

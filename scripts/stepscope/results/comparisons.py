@@ -6,9 +6,9 @@ import itertools
 import numpy as np
 from pandas import DataFrame, Series
 
-from stepscope.results import alone, statistics, verdicts
-from stepscope.results.cells import MeasuredCell, beside, came_after, places
-from stepscope.results.tables import where
+from . import alone, statistics, verdicts
+from .cells import MeasuredCell, beside, came_after, places
+from .tables import where
 
 PASS = alone.STEP[2:]  # of which step or pass of a variant a time is
 PAIR = ["cell", "a", "b"]

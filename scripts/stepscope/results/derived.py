@@ -6,9 +6,10 @@ from pandas import DataFrame
 
 from stepscope.axes import FULL, is_step, option
 from stepscope.formulas import flops
-from stepscope.results import alone, ceilings, data_sheets, models
-from stepscope.results.cells import MeasuredCell, mapped, precision_of
-from stepscope.results.tables import where
+
+from . import alone, ceilings, data_sheets, models
+from .cells import MeasuredCell, mapped, precision_of
+from .tables import where
 
 NUMBERS = ["median", "low", "high", "mean", "std"]
 # FLOP/s of a device without a data sheet: several times what these promise of products in 4 bits.

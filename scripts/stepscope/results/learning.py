@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
-from stepscope.results import statistics, verdicts
-from stepscope.results.cells import MeasuredCell, beside, of_study, precision_of, told
+from . import statistics, verdicts
+from .cells import MeasuredCell, beside, of_study, precision_of, told
 
 LEARNED = 0.5  # of what the first variant gains over the bytes' frequencies
 LEAST = 0.05  # of the frequencies' loss: what the first variant has to gain

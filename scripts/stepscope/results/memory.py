@@ -13,7 +13,8 @@ from stepscope.formulas import footprint_peak
 from stepscope.formulas.footprint import Setup, group
 from stepscope.formulas.footprint_peak import MODES, Peak
 from stepscope.formulas.options import DTYPE_BYTES, TERMS
-from stepscope.results.cells import MeasuredCell, mapped, of_study
+
+from .cells import MeasuredCell, mapped, of_study
 
 _peak = functools.cache(footprint_peak.peak)
 

@@ -8,8 +8,9 @@ from pandas import DataFrame
 
 from stepscope.config.own_models import keys_of
 from stepscope.formulas import flops
-from stepscope.results.cells import MeasuredCell
-from stepscope.results.schema import TABLES
+
+from .cells import MeasuredCell
+from .schema import TABLES
 
 PLACE = ["machine", "size", "context", "batch"]
 FORMULA, COUNTER, GIVEN = "formula", "counter", "given"

@@ -6,7 +6,8 @@ import pandas as pd
 from pandas import DataFrame
 
 from stepscope.axes import IMPLEMENTATIONS
-from stepscope.results.tables import where
+
+from .tables import where
 
 OF_PLAIN = ("warmup", "kernels", "modules", "categories", "phases")  # cells without options
 READ = ("series", "sums", *OF_PLAIN)

@@ -8,9 +8,10 @@ from pandas import DataFrame
 
 from stepscope.model.formats import FORMATS
 from stepscope.parallel import predicted
-from stepscope.results.cells import MeasuredCell, of_study, told
-from stepscope.results.tables import where
 from stepscope.trace.collectives import bus_bytes
+
+from .cells import MeasuredCell, of_study, told
+from .tables import where
 
 DEVICES = (2, 4, 8)
 COPY = "copy"  # stands among the collectives of a record, and is none

@@ -15,7 +15,8 @@ from stepscope.config.model_cells import SHAPE
 from stepscope.formulas.flops import model_flops
 from stepscope.model.formats import PRECISIONS
 from stepscope.model.shape import ModelShape
-from stepscope.results import alone, data_sheets, ours, records
+
+from . import alone, data_sheets, ours, records
 
 _FACTORS = {  # SI unit: how many of that published ones are
     "s": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},

@@ -13,8 +13,9 @@ import pandas as pd
 
 from stepscope.axes import DIRECTIONS, MODES
 from stepscope.config.studies import STUDIES
-from stepscope.results import tables
-from stepscope.results.schema import TABLES
+
+from . import tables
+from .schema import TABLES
 
 # A profile's are times, too, if not those of a step without a profiler.
 SAMPLED = ["profile", *(study.name for study in STUDIES if study.samples_are_series)]

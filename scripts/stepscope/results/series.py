@@ -5,10 +5,10 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
-from stepscope.results import agreement, alone, ceilings, derived, memory, statistics
-from stepscope.results.alone import STEP, WHOLE
-from stepscope.results.ceilings import RATES
-from stepscope.results.cells import (
+from . import agreement, alone, ceilings, derived, memory, statistics
+from .alone import STEP, WHOLE
+from .ceilings import RATES
+from .cells import (
     MeasuredCell,
     beside,
     mapped,
@@ -17,9 +17,9 @@ from stepscope.results.cells import (
     precision_of,
     told,
 )
-from stepscope.results.records import TEXT
-from stepscope.results.schema import QUANTITIES
-from stepscope.results.tables import where
+from .records import TEXT
+from .schema import QUANTITIES
+from .tables import where
 
 QUANTITY_OF = {  # kind of sample: the quantity that its seconds are
     "free": "time",

@@ -9,7 +9,8 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from stepscope.axes import BUILT
-from stepscope.results.schema import FLAG, NUMBER, PLACE, TABLES
+
+from .schema import FLAG, NUMBER, PLACE, TABLES
 
 _ADDED = PLACE[1:]  # most tables have the machine
 

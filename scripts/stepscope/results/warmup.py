@@ -6,8 +6,9 @@ import pandas as pd
 from pandas import DataFrame
 
 from stepscope.axes import MODES
-from stepscope.results.cells import MeasuredCell, of_study, told
-from stepscope.results.tables import where
+
+from .cells import MeasuredCell, of_study, told
+from .tables import where
 
 SKIPPED = (0, 1, 2, 5, 10)
 MEASURED = 10  # steps after those that are skipped, as the write-ups have it

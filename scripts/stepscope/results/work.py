@@ -10,9 +10,10 @@ from stepscope.axes import is_step, option
 from stepscope.formulas import traffic
 from stepscope.formulas.traffic import Work
 from stepscope.model.formats import FORMATS
-from stepscope.results import models
-from stepscope.results.cells import MeasuredCell, beside, mapped
-from stepscope.results.tables import where
+
+from . import models
+from .cells import MeasuredCell, beside, mapped
+from .tables import where
 
 Known = Mapping[tuple[str, ...], Work]  # by what tells rows of a cell apart
 NONE: Work = (np.nan, np.nan)

@@ -7,7 +7,8 @@ import pandas as pd
 from pandas import DataFrame
 
 from stepscope.files import write_whole
-from stepscope.results import (
+
+from . import (
     cards,
     cells,
     comparisons,
@@ -22,9 +23,9 @@ from stepscope.results import (
     warmup,
     work,
 )
-from stepscope.results.cells import MeasuredCell, told
-from stepscope.results.schema import TABLES
-from stepscope.results.tables import placed, typed
+from .cells import MeasuredCell, told
+from .schema import TABLES
+from .tables import placed, typed
 
 OF_RECORDS = {  # table: what records call it
     "ranks": "ranks",
