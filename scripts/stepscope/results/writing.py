@@ -70,7 +70,7 @@ def tables(
     }
     made = {name: DataFrame(rows) for name, rows in found_of.items()}
     places = typed(made["cells"], "cells")
-    made["cards"] = cards.rows(of_series, places, typed(made["models"], "models"))
+    made["cards"] = cards.rows(of_series, places, made["models"])
     # As a reader of them has them: each with its cells' places.
     own = {name: placed(typed(made[name], name), places) for name in ours.READ}
     made["published"] = published.rows(figures, own)
