@@ -271,15 +271,13 @@ def _measured(cell: MeasuredCell) -> MeasuredCell:
     return replace(cell, record=record, analysis=records.analysis(cell.folder))
 
 
-def rows(cells: list[MeasuredCell]) -> DataFrame:
+def rows(cells: list[MeasuredCell]) -> Iterator[dict]:
     """The table `cells`."""
-    found = []
     for cell in cells:
         status, reason = cell.status()
         own = {"cell": cell.name, "command": cell.command, "status": status, "reason": reason}
         measured = _provenance(cell) if cell.record else {}
-        found.append(measured | cell.place | own)
-    return DataFrame(found)
+        yield measured | cell.place | own
 
 
 def _provenance(cell: MeasuredCell) -> dict:

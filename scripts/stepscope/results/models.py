@@ -10,7 +10,7 @@ from stepscope.config.own_models import keys_of
 from stepscope.formulas import flops
 
 from .cells import MeasuredCell
-from .schema import TABLES
+from .tables import typed
 
 PLACE = ["machine", "size", "context", "batch"]
 FORMULA, COUNTER, GIVEN = "formula", "counter", "given"
@@ -42,7 +42,7 @@ def chosen(found: dict) -> tuple[float, str]:
 def rows(cells: list[MeasuredCell]) -> DataFrame:
     """In the cells' order; of several cells at one place, that with the fewest options tells."""
     built = [cell for cell in cells if "context" in cell.spec and (cell.shape or cell.own_model)]
-    made = DataFrame([_row(cell) for cell in built], columns=list(TABLES["models"].columns))
+    made = typed(DataFrame([_row(cell) for cell in built]), "models")
     plainest = np.argsort([cell.name.count("=") for cell in built], kind="stable")
     return made.iloc[plainest].drop_duplicates(PLACE).sort_index()
 

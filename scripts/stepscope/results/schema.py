@@ -377,7 +377,7 @@ TABLES = {
     ),
     "transfers": _of_cells(
         "copies or fills of a kind, or a call in which the host waits",
-        axes(process="of the system", device="its number", what="is done"),
+        axes(what="is done"),
         numbers(calls="a step"),
         seconds(time="a step"),
         sizes(bytes="a step, where the trace has them"),

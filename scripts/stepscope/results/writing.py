@@ -1,6 +1,6 @@
 """All tables of a run: what makes each, and how they are written."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -49,7 +49,7 @@ def tables(
     recorded = of_analyses(measured)
     of_series = series.of(found, samples)
     worked = work.with_work(recorded, measured)
-    found_of: dict[str, DataFrame | list[dict]] = {
+    found_of: dict[str, DataFrame | Iterable[dict]] = {
         **recorded,
         **worked,
         "series": of_series,
@@ -62,8 +62,8 @@ def tables(
         "memory_largest": memory.with_formulas(recorded["memory_largest"], measured),
         "memory_saved": memory.with_formulas(recorded["memory_saved"], measured),
         **{name: told(measured, "tables", part) for name, part in OF_RECORDS.items()},
-        "collectives": list(parallel.collectives(measured)),
-        "parallel_predicted": list(parallel.predictions(measured, of_series)),
+        "collectives": parallel.collectives(measured),
+        "parallel_predicted": parallel.predictions(measured, of_series),
         "learning": learning.rows(measured),
         "warmup": warmup.rows(measured, samples),
         "models": models.rows(measured),
