@@ -25,8 +25,9 @@ def measured(series: DataFrame, cells: DataFrame, models: DataFrame) -> DataFram
     """LIKE, machine, cell, card, unit and value: the rates of bursts, and times of plain steps'
     kernels. series, cells, models: the tables. card: a digest of its UUID."""
     rates = where(series, study="ceilings", quantity="rate", variant="burst")
-    steps = where(series, quantity="busy_time", mode="step", phase="step")
-    plain = where(steps, study="timing", options="")
+    plain = where(
+        series, quantity="busy_time", study="timing", mode="step", phase="step", options=""
+    )
     both = pd.concat([rates, plain], ignore_index=True)
     cards = cells[["cell", "gpu"]].assign(
         card=[hashlib.sha256(uuid.encode()).hexdigest()[:8] for uuid in cells["gpu_uuid"]]

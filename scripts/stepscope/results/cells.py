@@ -20,7 +20,6 @@ from . import records
 from .schema import PLACE
 
 MISSING, NOT_MEASURED = "missing", "not measured"
-LOG = "measure.log"  # of a cell's program
 # What a spec says of how a cell is measured, not of what: where results of another run are used it
 # may differ.
 BUDGET = ("processes", "warmup", "steps", "max_steps", "max_seconds", "seed", "threads", "device")
@@ -255,7 +254,7 @@ def _measured(cell: MeasuredCell) -> MeasuredCell:
     try:
         record = records.read_record(cell.folder)
     except FileNotFoundError:
-        said = last_error(cell.folder / LOG)
+        said = last_error(cell.folder / "measure.log")
         why = f"{NOT_MEASURED}: {said.removeprefix(ERROR)}" if said else NOT_MEASURED
         return replace(cell, refused=why)
     spec = record["spec"]

@@ -36,9 +36,8 @@ def predicted(cell: MeasuredCell, spec: dict, mode: str) -> Peak | None:
     is_backward = "backward" in MODES[mode]
     # Of two threads that multiply, the second is the backward pass's.
     libraries = TERMS["card"]["libraries"] // (1 if is_backward else 2)
-    on_gpu = spec.get("device") == "cuda"
     setup = replace(setup, checkpoint=option(spec, "checkpoint") if is_backward else 0)
-    return _peak(setup, mode, libraries if on_gpu else 0)
+    return _peak(setup, mode, libraries if spec.get("device") == "cuda" else 0)
 
 
 def values(cells: list[MeasuredCell]) -> Iterator[dict]:

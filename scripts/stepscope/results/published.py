@@ -36,17 +36,14 @@ EFFECTS: dict[str, tuple[dict, dict]] = {
     "ratio to forward": ({}, {"phase": "forward"}),
     CHANGE: ({}, {"precision": "fp32"}),
 }
-NAMES = {
-    "unit": [*SI],
-    "precision": ["", *PRECISIONS],
-    "phase": ["", *PHASES],
-    "direction": ["", *DIRECTIONS],
-}
 FIELDS = json.loads(Path(__file__).with_name("published.schema.json").read_text())
-for _name, _known in NAMES.items():
-    FIELDS["properties"][_name]["enum"] = _known
-NUMBERS = [name for name, field in FIELDS["properties"].items() if "$ref" in field]
-EMPTY = dict.fromkeys(FIELDS["properties"], "") | dict.fromkeys(NUMBERS, math.nan)
+_properties = FIELDS["properties"]
+_properties["unit"]["enum"] = [*SI]
+_properties["precision"]["enum"] = ["", *PRECISIONS]
+_properties["phase"]["enum"] = ["", *PHASES]
+_properties["direction"]["enum"] = ["", *DIRECTIONS]
+NUMBERS = [name for name, field in _properties.items() if "$ref" in field]
+EMPTY = dict.fromkeys(_properties, "") | dict.fromkeys(NUMBERS, math.nan)
 _valid = fastjsonschema.compile(FIELDS)
 
 

@@ -135,8 +135,7 @@ def summarised(processes: DataFrame, cells: list[MeasuredCell]) -> DataFrame:
 def placed(found: DataFrame, cells: list[MeasuredCell]) -> DataFrame:
     """The rows in the order of the cells, with their units and the columns of each cell's place; a
     ladder's with its own precision."""
-    found = places(cells).merge(found, left_index=True, right_on="cell")
-    found = found.reset_index(drop=True)
+    found = places(cells).merge(found, left_index=True, right_on="cell").reset_index(drop=True)
     unit = found["quantity"].map(UNITS)
     rate = np.where(found["size"] == "copy", "B/s", "FLOP/s")
     return found.assign(

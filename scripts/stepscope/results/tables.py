@@ -12,8 +12,6 @@ from stepscope.axes import BUILT
 
 from .schema import FLAG, NUMBER, PLACE, TABLES
 
-_ADDED = PLACE[1:]  # most tables have the machine
-
 
 class Tables:
     """The tables of a folder, read when asked for; of one machine, if one is named.
@@ -91,7 +89,7 @@ def where(frame: DataFrame, **values: object) -> DataFrame:
 
 def placed(frame: DataFrame, cells: DataFrame) -> DataFrame:
     """A table of cells with the columns of their places, options and mode that it lacks."""
-    missing = [column for column in _ADDED if column not in frame]
+    missing = [column for column in PLACE if column not in frame]
     whole = frame.merge(cells[["cell", *missing]], on="cell", how="left")
     return whole.fillna(dict.fromkeys(set(missing) - {"context", "batch"}, ""))
 

@@ -16,11 +16,6 @@ LEAST = 2
 KEY = ["machine", "cell"]
 SERIES = ["cell", "phase"]
 PROCESS = [*SERIES, "process"]
-OF_FIRST = {  # what a record says of a first step: column
-    "first_seconds": "first",
-    "second_seconds": "second",
-    "steady_seconds": "later",
-}
 
 
 def rows(cells: list[MeasuredCell], samples: DataFrame) -> DataFrame:
@@ -65,4 +60,5 @@ def first_steps(cells: list[MeasuredCell]) -> DataFrame:
     to; and what the GPU did before them."""
     steps = DataFrame(told(cells, "first", "parts")).assign(phase="step")
     before = DataFrame(told(cells, "first", "before")).assign(phase="before the steps")
-    return pd.concat([steps, before]).rename(columns=OF_FIRST)
+    names = {"first_seconds": "first", "second_seconds": "second", "steady_seconds": "later"}
+    return pd.concat([steps, before]).rename(columns=names)
