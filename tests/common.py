@@ -13,16 +13,10 @@ SCRIPTS = ROOT / "scripts"
 STRANGERS = ROOT / "tests/data/strangers"
 TRACES, SNAPSHOTS = (ROOT / f"tests/unit/{name}/recordings" for name in ("trace", "snapshot"))
 
-# Spec of a step that takes milliseconds.
-TINY = {
-    "d_model": 8,
-    "d_ff": 16,
-    "num_layers": 2,
-    "num_heads": 2,
-    "vocab_size": 11,
+# Of a step's spec: where and how often it runs; and that of one of ours that takes milliseconds.
+QUICK = {
     "context": 6,
     "batch": 2,
-    "precision": "fp32",
     "warmup": 1,
     "steps": 2,
     "max_steps": 3,
@@ -32,6 +26,9 @@ TINY = {
     "threads": 1,
     "device": "cpu",
 }
+SHAPE = {"d_model": 8, "d_ff": 16, "num_layers": 2, "num_heads": 2, "vocab_size": 11}
+TINY = SHAPE | QUICK | {"precision": "fp32"}
+TINY_TIMING = TINY | {"study": "timing"}
 
 
 def one_line(error, call, *given, **named):

@@ -144,14 +144,14 @@ def test_sizes_of_the_configuration_can_be_chosen(viewed):
 
 @pytest.mark.parametrize(
     "state, told",
-    [
-        ("machine=zzz", "machine=zzz"),
-        ("card=0", "card=0"),
-        ("model=Llama 9", "model=Llama 9"),
-        ("batch=NaN", "batch=NaN"),
-        ("model=own numbers&num_heads=0", "num_heads=0"),
-        ("precision=fp5&zzz=1", "precision=fp5, zzz=1"),
-    ],
+    {
+        "machine=zzz": "machine=zzz",
+        "card=0": "card=0",
+        "model=Llama 9": "model=Llama 9",
+        "batch=NaN": "batch=NaN",
+        "model=own numbers&num_heads=0": "num_heads=0",
+        "precision=fp5&zzz=1": "precision=fp5, zzz=1",
+    }.items(),
 )
 def test_what_an_address_cannot_say_is_left_out_and_told(viewed, state, told):
     page = viewed(f"{state}&checkpoint=1")
@@ -164,13 +164,13 @@ def test_what_an_address_cannot_say_is_left_out_and_told(viewed, state, told):
 
 @pytest.mark.parametrize(
     "state, told",
-    [
-        ("reserve=30", "Others hold all of the card's memory."),
-        ("model=GPT-2 124M", "context 4096: the model has 1024 positions"),
-        ("devices=8", "devices 8: say a strategy, as fsdp"),
-        ("precision=fp8", "precision fp8: say compile block; uncompiled it has no closed form"),
-        ("model=own numbers&d_model=10", "d_model 10 is not divisible by num_heads 32"),
-    ],
+    {
+        "reserve=30": "Others hold all of the card's memory.",
+        "model=GPT-2 124M": "context 4096: the model has 1024 positions",
+        "devices=8": "devices 8: say a strategy, as fsdp",
+        "precision=fp8": "precision fp8: say compile block; uncompiled it has no closed form",
+        "model=own numbers&d_model=10": "d_model 10 is not divisible by num_heads 32",
+    }.items(),
 )
 def test_what_no_step_can_be_is_said_instead_of_an_answer(viewed, state, told):
     page = viewed(state)

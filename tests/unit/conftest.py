@@ -22,12 +22,6 @@ if not torch.cuda.is_available() and importlib.util.find_spec("triton"):  # it e
 
 
 @pytest.fixture
-def project_root():
-    """Folder of the checkout."""
-    return ROOT
-
-
-@pytest.fixture
 def start_python():
     """Start Python code in a process with pipes; it and what it leaves are killed when the test
     ends."""

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shlex
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import ab
 import pandas as pd
 import pytest
+from common import one_line
 from pytest import approx
 
 # Logarithms that add up to nothing.
@@ -83,37 +85,23 @@ def test_warm_up_does_not_count(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "words, said",
-    [
-        (["main", "worktree"], "give --cells, or --command"),
-        (
-            ["main", "worktree", "--cells", "x", "--rounds", "5"],
-            "--rounds 5: use an even number from 4",
-        ),
-        (["main", "worktree", "--cells", "nothing"], "no measured cell has 'nothing' in its path"),
-        (
-            ["main", "worktree", "--command", "rm -r x"],
-            "rm measures no time; the programs that do are time_step.py",
-        ),
-        (["nonsense", "worktree", "--command", "time_step.py"], "'nonsense' cannot be checked out"),
-        (
-            ["worktree", "worktree", "--command", "time_step.py", "--a-python", "/none"],
-            "/none does not run",
-        ),
-        (
-            ["worktree", "worktree", "--command", "time_step.py --contxt 3"],
-            "unrecognized arguments: --contxt 3",
-        ),
-    ],
+    "said, words",
+    {
+        "give --cells, or --command": "main worktree",
+        "--rounds 5: use an even number from 4": "main worktree --cells x --rounds 5",
+        "no measured cell has 'nothing' in its path": "main worktree --cells nothing",
+        "rm measures no time; the programs": "main worktree --command 'rm -r x'",
+        "'nonsense' cannot be checked out": "nonsense worktree --command time_step.py",
+        "/none does not run": "worktree worktree --command time_step.py --a-python /none",
+        "arguments: --contxt 3": "worktree worktree --command 'time_step.py --contxt 3'",
+    }.items(),
 )
 def test_a_mistake_is_one_line(words, said, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["ab.py", *words])
+    monkeypatch.setattr(sys, "argv", ["ab.py", *shlex.split(words)])
     with pytest.raises(SystemExit) as end:
         ab.main()
-    lines = (
-        end.value.code if isinstance(end.value.code, str) else capsys.readouterr().err
-    ).splitlines()
-    assert said in lines[-1]
+    told = end.value.code if isinstance(end.value.code, str) else capsys.readouterr().err
+    assert said in told.splitlines()[-1]
 
 
 def test_a_commit_and_what_is_not_committed_take_turns(tmp_path, monkeypatch):
@@ -159,5 +147,6 @@ def test_cells_are_found_by_parts_of_their_paths(tmp_path):
     for part, cell, value in (("small", "small", "1"), ("timing/large", "large", "[2]")):
         command = ["scripts/time_step.py", "--a", value]
         assert ab.measured([part], tmp_path) == {f"gpu/timing/{cell}": command}
-    with pytest.raises(SystemExit, match="of memory no cell is of time_step"):
-        ab.measured(["memory"], tmp_path)
+    assert "of memory no cell is of time_step" in one_line(
+        SystemExit, ab.measured, ["memory"], tmp_path
+    )

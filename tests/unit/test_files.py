@@ -56,12 +56,12 @@ def test_an_error_names_the_file_that_it_is_about(tmp_path):
 
 @pytest.mark.parametrize(
     "code, line",
-    [
-        (errno.ENOSPC, "cannot write F: No space left on device; make room and run again, nothing"),
-        (errno.EACCES, "cannot write F: Permission denied; make the folder writable, or choose"),
-        (errno.EIO, "cannot write F: Input/output error"),
-        (errno.ENOENT, "cannot read F: No such file or directory"),
-    ],
+    {
+        errno.ENOSPC: "cannot write F: No space left on device; make room and run again, nothing",
+        errno.EACCES: "cannot write F: Permission denied; make the folder writable, or choose",
+        errno.EIO: "cannot write F: Input/output error",
+        errno.ENOENT: "cannot read F: No such file or directory",
+    }.items(),
 )
 @pytest.mark.parametrize("name, place", [("F", "G"), (None, "F")])
 def test_a_program_ends_with_one_line(code, line, name, place):

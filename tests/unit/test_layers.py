@@ -4,7 +4,7 @@ another; and the picture of it."""
 import ast
 import subprocess
 import sys
-from graphlib import CycleError, TopologicalSorter
+from graphlib import TopologicalSorter
 
 import draw_layers
 from common import ROOT
@@ -64,39 +64,15 @@ LIGHT = {
 }
 
 
-def below(names):
-    """Those of the library, as paths below it: `report/kit/page`."""
-    return {
-        name.removeprefix("stepscope.").replace(".", "/")
-        for name in names
-        if name.startswith("stepscope.")
-    }
-
-
-def imports_of(module):
-    """The dotted names that a module's import statements load at any depth."""
-    return imported(TREES[module], ("stepscope", *module.split("/")[:-1]))
-
-
 TREES = {
     path.relative_to(LIBRARY).with_suffix("").as_posix(): ast.parse(path.read_bytes())
     for path in LIBRARY.rglob("*.py")
 }
-IMPORTS = {module: below(imports_of(module)) for module in TREES if module != "__init__"}
-
-
-def circle(modules):
-    """Modules that import each other in a circle; empty if none do."""
-    known = set(modules)
-    graph = {}
-    for module, names in modules.items():
-        named = names | {name.rpartition("/")[0] for name in names}
-        graph[module] = named & known - {module}
-    try:
-        TopologicalSorter(graph).prepare()
-    except CycleError as error:
-        return error.args[1]
-    return []
+# Module → what it imports, parents included: `report/kit/page`, torch.
+IMPORTS = {}
+for module, tree in TREES.items():
+    names = imported(tree, ("stepscope", *module.split("/")[:-1]))
+    IMPORTS[module] = {name.removeprefix("stepscope.").replace(".", "/") for name in names}
 
 
 def test_packages_import_and_name_in_one_direction_without_a_circle():
@@ -104,7 +80,8 @@ def test_packages_import_and_name_in_one_direction_without_a_circle():
     assert set(found) == set(LAYERS)
     for at, one in enumerate(LAYERS):
         assert found[one] <= set(LAYERS[:at]), one
-    assert circle(IMPORTS) == []
+    modules = {module: names & IMPORTS.keys() - {module} for module, names in IMPORTS.items()}
+    TopologicalSorter(modules).prepare()  # raises CycleError
 
 
 def test_no_kind_of_figure_imports_from_another():
@@ -113,14 +90,12 @@ def test_no_kind_of_figure_imports_from_another():
     assert {"figures/ladder", "figures/memory", *shared} <= figures
     kinds = figures - shared
     for module in kinds:
-        others = {name for name in IMPORTS[module] if {name, name.rpartition("/")[0]} & kinds}
-        assert others == set(), module
+        assert IMPORTS[module] & kinds == set(), module
 
 
 def test_reporting_and_planning_do_without_torch():
-    for module in TREES:
-        if module.partition("/")[0] in LIGHT:
-            assert not HEAVY & imports_of(module), module
+    for module, names in IMPORTS.items():
+        assert module.partition("/")[0] not in LIGHT or not HEAVY & names, module
 
 
 def test_the_picture_of_the_layers_is_of_todays_imports():

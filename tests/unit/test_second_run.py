@@ -7,6 +7,7 @@ import pandas as pd
 import planted_ladder
 import pytest
 import second_run
+from made_up import rows
 from stepscope.results import tables
 
 CELL = {
@@ -22,40 +23,36 @@ CELL = {
 def run(folder, comparisons, series):
     """The tables of a run with these rows."""
     folder.mkdir()
-    for name, rows in (("comparisons", comparisons), ("series", series)):
-        table = pd.DataFrame([CELL | row for row in rows])
+    for name, own in (("comparisons", comparisons), ("series", series)):
+        table = pd.DataFrame([CELL | row for row in own])
         table.to_csv(folder / f"{name}.csv", index=False)
     return tables.Tables(folder)
 
 
-def ratio(a, b, low, high, verdict, in_turns=True):
-    return {"a": a, "b": b, "low": low, "high": high, "verdict": verdict, "in_turns": in_turns}
+RATIO = "a b low high verdict in_turns"
+SERIES = "variant quantity low high median"
 
 
 def test_two_runs_side_by_side(tmp_path):
     first = run(
         tmp_path / "1",
-        [ratio("a", "b", 1.00, 1.08, "unclear"), ratio("a", "c", 1.00, 1.09, "unclear"),
-         ratio("b", "c", 1.10, 1.12, "faster"),
-         ratio("a", "d", 0.5, 2.0, "unclear", in_turns=False)],
-        [{"variant": "a", "low": 1.0, "high": 2.0, "median": 1.5},
-         {"variant": "b", "low": 1.0, "high": 2.0},
-         {"variant": "c", "median": 3.0},
-         {"variant": "a", "quantity": "busy_time", "median": 1.000},
-         {"variant": "a", "quantity": "launches", "median": 100},
-         {"variant": "b", "quantity": "launches", "median": 7}],
+        rows({}, RATIO,
+             ("a", "b", 1.00, 1.08, "unclear", True), ("a", "c", 1.00, 1.09, "unclear", True),
+             ("b", "c", 1.10, 1.12, "faster", True), ("a", "d", 0.5, 2.0, "unclear", False)),
+        rows({}, SERIES,
+             ("a", "time", 1.0, 2.0, 1.5), ("b", "time", 1.0, 2.0, None),
+             ("c", "time", None, None, 3.0), ("a", "busy_time", None, None, 1.000),
+             ("a", "launches", None, None, 100), ("b", "launches", None, None, 7)),
     )  # fmt: skip
     second = run(
         tmp_path / "2",
-        [ratio("a", "b", 1.08, 1.10, "faster"), ratio("a", "c", 1.10, 1.12, "faster"),
-         ratio("b", "c", 0.80, 0.82, "slower"),
-         ratio("a", "d", 0.5, 2.0, "unclear", in_turns=False)],
-        [{"variant": "a", "low": 1.9, "high": 2.5, "median": 2.2},
-         {"variant": "b", "low": 2.1, "high": 2.2},
-         {"variant": "c", "median": 3.1},
-         {"variant": "a", "quantity": "busy_time", "median": 1.004},
-         {"variant": "a", "quantity": "launches", "median": 100},
-         {"variant": "b", "quantity": "launches", "median": 8}],
+        rows({}, RATIO,
+             ("a", "b", 1.08, 1.10, "faster", True), ("a", "c", 1.10, 1.12, "faster", True),
+             ("b", "c", 0.80, 0.82, "slower", True), ("a", "d", 0.5, 2.0, "unclear", False)),
+        rows({}, SERIES,
+             ("a", "time", 1.9, 2.5, 2.2), ("b", "time", 2.1, 2.2, None),
+             ("c", "time", None, None, 3.1), ("a", "busy_time", None, None, 1.004),
+             ("a", "launches", None, None, 100), ("b", "launches", None, None, 8)),
     )  # fmt: skip
     assert dict(second_run.agreement(first, second)) == {
         # 1.08 to 1 is ± 3.9 %, 1.09 ± 4.4 %
@@ -72,7 +69,7 @@ def test_two_runs_side_by_side(tmp_path):
 
 def test_equal_pairs_and_planted_ones_are_counted_apart():
     last = f"equal{second_run.EQUAL - 1}"
-    rows = [
+    pairs = [
         ("equal0", "equal1", "same", "step"),
         ("equal0", "equal2", "slower", "step"),
         (last, "slow", "slower", "step"),
@@ -80,7 +77,7 @@ def test_equal_pairs_and_planted_ones_are_counted_apart():
         ("equal0", "slow", "faster", "step"),
         ("equal0", "equal1", "faster", "forward"),
     ]
-    table = pd.DataFrame(rows, columns=["a", "b", "verdict", "phase"])
+    table = pd.DataFrame(pairs, columns=["a", "b", "verdict", "phase"])
     found = dict(
         second_run.controls(table.assign(**CELL | {"phase": table["phase"]}, in_turns=True))
     )

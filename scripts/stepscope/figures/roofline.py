@@ -63,14 +63,15 @@ def roofline(tables: Tables) -> Figure | None:
     every["x"] = every["flop"] / every["bytes"]
     ends = every["x"].agg(["min", "max"]) * [0.4, 12]
     shown = list(every.groupby("cell", sort=False))
-    subject = words.place(plain.iloc[0]) + "; areas are times"
-    figure, panels = theme.panels(len(shown), 1, 0.6 + 2.5 * len(shown), subject, sharex=True)
+    height = 0.6 + 2.65 * len(shown)
+    figure, panels = theme.panels(len(shown), 1, height, "areas are times", sharex=True)
     for panel, (cell, own) in zip(panels, shown, strict=True):
-        precision = tables.row("cells", cell=cell)["precision"]
-        copy, most = copies.iloc[0], products.get(precision, math.nan)
+        step = tables.row("cells", cell=cell)
+        copy, most = copies.iloc[0], products.get(step["precision"], math.nan)
         unit, scale = words.rate_unit(most)
         rates = f"{words.number(most / scale)} {unit}, {words.number(copy / 1e9)} GB/s"
-        panel.set_title(f"{titles[str(cell)]}, {precision}; the roof: {rates}")
+        place = words.place(step | {"built": step["precision"]})
+        panel.set_title(f"{place}: {titles[str(cell)]}\nthe roof: {rates}")
         panel.set(xscale="log", yscale="log", xlim=ends, ylabel=unit)
         across = np.array([ends["min"], most / copy, ends["max"]])
         roof = np.minimum(across * copy, most) / scale

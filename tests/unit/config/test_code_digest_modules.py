@@ -15,7 +15,7 @@ from stepscope.config.code_digest import (
     modules_of,
 )
 from stepscope.config.studies import STUDIES
-from stepscope.model.chosen import PACKAGES
+from stepscope.model.chosen import PACKAGES, names
 
 MEASURING = [f"{study.program}.py" for study in STUDIES]
 CHAIN = {
@@ -32,12 +32,32 @@ CHAIN = {
 }
 
 
-def implementations():
-    """(package below model/, module) of each implementation that a cell chooses by name."""
-    for folder in ("attention", "optimizers", "compilation", "losses", "precisions"):
-        for path in (SCRIPTS / "stepscope/model" / folder).glob("*.py"):
-            if path.stem != "__init__":
-                yield folder, path.stem
+class Scripts:
+    """A scripts/ folder of a test's own, whose program.py is looked at."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def write(self, sources):
+        """Write programs and modules: {"program": …} is program.py, {"a/b": …} is
+        stepscope/a/b.py."""
+        for name, source in sources.items():
+            path = self.folder / ("stepscope" if "/" in name else "") / f"{name}.py"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(source)
+
+    def digest(self, **how):
+        """As a new process computes it; measured: of what can change a measured number."""
+        return Sources(self.folder).digest("program.py", (), **how)
+
+    def modules(self):
+        """Those that it may load."""
+        return Sources(self.folder).modules("program.py", ())
+
+
+@pytest.fixture
+def scripts(tmp_path):
+    return Scripts(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -74,18 +94,18 @@ def test_what_cannot_change_a_number_does_not_count_for_a_measurement(scripts):
             "measure/clock": "x = 1",
         }
     )
-    measured, whole = scripts.measured_digest(), scripts.digest()
+    measured, whole = scripts.digest(measured=True), scripts.digest()
     scripts.write({"measure/record": "import stepscope.measure.clock; x = 1"})
-    assert scripts.measured_digest() == measured
+    assert scripts.digest(measured=True) == measured
     assert scripts.digest() != whole
     scripts.write({"measure/clock": "x = 2"})  # whoever imports it: it is loaded
-    assert scripts.measured_digest() != measured
+    assert scripts.digest(measured=True) != measured
 
 
 def test_each_module_that_a_measurement_loads_is_declared():
     loaded = set()
     for program in MEASURING:
-        every = [f"stepscope.model.{folder}.{name}" for folder, name in implementations()]
+        every = [f"{PACKAGES[option]}.{name}" for option in PACKAGES for name in names(option)]
         every += ["stepscope.measure.models.transformer", "stepscope.measure.models.own"]
         loaded |= set(Sources().modules(program, every)) - {program, "stepscope"}
     assert [
@@ -109,7 +129,7 @@ def test_the_library_is_imported_by_absolute_names_only():
 
 MODEL = {"num_layers": 2, "d_model": 8}
 PLAIN = ("attention.naive", "compilation.none", "losses.own", "optimizers.own", "precisions.fp32")
-FORMATS = [f"precisions.{name}" for name in ("bf16", "fp16", "fp32", "fp8", "fp8_rowwise", "tf32")]
+FORMATS = [f"precisions.{name}" for name in names("precision")]
 FIRST, SECOND = {"name": "a"}, {"name": "b", "optimizer": "fused", "precision": "fp8"}
 
 

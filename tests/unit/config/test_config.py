@@ -1,7 +1,8 @@
 """The configuration: presets, and the cells of a grid."""
 
 import pytest
-from common import one_line
+from common import ROOT, one_line
+from configured import cells_of, make_config
 from stepscope.config import ConfigError
 from stepscope.config.studies import ATTENTION, LADDER, LEARNING, STUDIES
 from stepscope.machine.labels import Hardware
@@ -29,7 +30,7 @@ def on(device):
         ),
     ],
 )
-def test_an_attention_grid_that_cannot_be_is_one_line(over, words, cells_of):
+def test_an_attention_grid_that_cannot_be_is_one_line(over, words):
     said = one_line(ConfigError, cells_of, ATTENTION, ENTRY | over)
     assert said == f"config key attention.grid.cpu: {words}"
 
@@ -42,19 +43,19 @@ def test_an_attention_grid_that_cannot_be_is_one_line(over, words, cells_of):
         ({"batch": [8], "key_value_heads": [2]}, "'width' is a dependency of 'key_value_heads'"),
     ],
 )
-def test_what_belongs_to_what_in_an_attention_grid(over, said, make_config):
+def test_what_belongs_to_what_in_an_attention_grid(over, said):
     told = one_line(ConfigError, make_config, attention={"grid": {"cpu": [ENTRY | over]}})
     assert told.startswith("config key attention.grid.cpu.0: ") and said in told
 
 
-def test_two_entries_that_say_different_things_of_a_cell_are_refused(cells_of):
+def test_two_entries_that_say_different_things_of_a_cell_are_refused():
     entry = ENTRY | {"batch": [8]}
     said = one_line(ConfigError, cells_of, ATTENTION, entry, entry | {"lengths": [128]})
     words = "machine/attention/d16/fp32 is there with two lengths; make one of them"
     assert said == f"config key attention.grid: {words}"
 
 
-def test_a_cell_of_attention_has_its_implementations_as_variants_and_options_in_its_name(cells_of):
+def test_a_cell_of_attention_has_its_implementations_as_variants_and_options_in_its_name():
     entry = {"implementation": ["triton", "naive"], "d_head": [64], "precision": ["bf16"]}
     many = entry | {
         "tokens": 16384,
@@ -74,7 +75,7 @@ def test_a_cell_of_attention_has_its_implementations_as_variants_and_options_in_
     assert (found[1].spec["mask"], "mask" in found[0].spec) == ("causal", False)
 
 
-def test_heads_masks_and_windows_stand_in_path_and_spec_unless_neutral(cells_of):
+def test_heads_masks_and_windows_stand_in_path_and_spec_unless_neutral():
     shared = {"width": 128, "key_value_heads": [0, 2, 8], "batch": [8]}
     seen = {"window": [0, 100], "mask": ["causal"], "batch": [8]}
     cells = cells_of(ATTENTION, ENTRY | shared, ENTRY | seen)
@@ -111,7 +112,7 @@ def test_heads_masks_and_windows_stand_in_path_and_spec_unless_neutral(cells_of)
         ("own", "cuda", [0, 0, 0, 0, 4, 0, 0, 0, 0]),
     ],
 )
-def test_presets_have_the_cells_that_they_should(preset, device, counts, make_config):
+def test_presets_have_the_cells_that_they_should(preset, device, counts):
     config = make_config(preset=preset)
     assert [len(study.cells(config, on(device))) for study in STUDIES] == counts
 
@@ -119,8 +120,8 @@ def test_presets_have_the_cells_that_they_should(preset, device, counts, make_co
 PRESETS = ["smoke", "own", "cs336-2026", "published", *(f"published-00{n}" for n in range(5))]
 
 
-def test_every_preset_is_known(project_root):
-    files = (project_root / "rules/presets").glob("*.yaml")
+def test_every_preset_is_known():
+    files = (ROOT / "rules/presets").glob("*.yaml")
     assert {path.stem: read_yaml(path)["preset"] for path in files} == {
         name: name for name in PRESETS
     }
@@ -128,7 +129,7 @@ def test_every_preset_is_known(project_root):
 
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("device", ["cuda", "cpu"])
-def test_every_preset_is_valid_and_has_each_cell_once(preset, device, make_config):
+def test_every_preset_is_valid_and_has_each_cell_once(preset, device):
     config = make_config(preset=preset)
     names = [cell.name for study in STUDIES for cell in study.cells(config, on(device))]
     assert len(set(names)) == len(names) >= 3
@@ -136,7 +137,7 @@ def test_every_preset_is_valid_and_has_each_cell_once(preset, device, make_confi
 
 @pytest.mark.parametrize("part", PRESETS[4:])
 @pytest.mark.parametrize("device", ["cuda", "cpu"])
-def test_a_write_ups_cells_are_the_same_in_its_preset_and_in_the_whole(part, device, make_config):
+def test_a_write_ups_cells_are_the_same_in_its_preset_and_in_the_whole(part, device):
     """So that running one after the other measures nothing twice."""
     whole, own = make_config(preset="published"), make_config(preset=part)
     for study in STUDIES:
@@ -145,7 +146,7 @@ def test_a_write_ups_cells_are_the_same_in_its_preset_and_in_the_whole(part, dev
 
 
 @pytest.mark.parametrize("preset", ["smoke", "published"])
-def test_the_presets_cells_are_those_of_the_default_where_both_have_them(preset, make_config):
+def test_the_presets_cells_are_those_of_the_default_where_both_have_them(preset):
     default, other = make_config(), make_config(preset=preset)
     for study in {*STUDIES} - {ATTENTION, LADDER, LEARNING}:  # variants are a cell's
         known, own = (
@@ -155,7 +156,7 @@ def test_the_presets_cells_are_those_of_the_default_where_both_have_them(preset,
         assert known | own == own | known
 
 
-def test_this_years_course_calls_xl_what_is_2_7b_here(make_config):
+def test_this_years_course_calls_xl_what_is_2_7b_here():
     """The handout's table: 2560, 10240, 32, 32; last year's was 1600 wide."""
     sizes = make_config(preset="cs336-2026")["sizes"]
     assert sizes["xl"] == sizes["2.7B"] != make_config()["sizes"]["xl"]

@@ -3,6 +3,7 @@
 import importlib
 
 import pytest
+from configured import cells_of, make_config
 from stepscope.config import ConfigError
 from stepscope.config.grid import points, words_of
 from stepscope.config.model_cells import models_of
@@ -22,7 +23,7 @@ def test_points_are_the_product_of_an_entrys_lists_in_order():
 
 
 @pytest.mark.parametrize("study", ["timing", "attention", "profile", "memory", "ladder"])
-def test_an_empty_list_leaves_its_study_out(study, make_config):
+def test_an_empty_list_leaves_its_study_out(study):
     config = make_config()
     config = make_config(
         **{study: config[study] | {"places" if study == "ladder" else "grid": {"cuda": []}}}
@@ -31,7 +32,7 @@ def test_an_empty_list_leaves_its_study_out(study, make_config):
     assert [one.name for one in STUDIES if not one.cells(config, machine)] == [study]
 
 
-def test_a_cell_has_its_place_and_all_that_its_program_is_told(cells_of):
+def test_a_cell_has_its_place_and_all_that_its_program_is_told():
     (cell,) = cells_of(TIMING, ENTRY)
     assert (cell.name, cell.study, cell.size, cell.program) == (
         "machine/timing/nano/ctx64/fp32",
@@ -46,7 +47,7 @@ def test_a_cell_has_its_place_and_all_that_its_program_is_told(cells_of):
     assert cell.spec.items() >= (nano | place | budget).items()
 
 
-def test_axes_at_their_neutral_value_stand_neither_in_the_path_nor_in_the_spec(cells_of):
+def test_axes_at_their_neutral_value_stand_neither_in_the_path_nor_in_the_spec():
     neutral = {
         "mode": ["step"],
         "batch": [4],
@@ -58,7 +59,7 @@ def test_axes_at_their_neutral_value_stand_neither_in_the_path_nor_in_the_spec(c
     assert cells_of(TIMING, ENTRY, ENTRY | neutral) == cells_of(TIMING, ENTRY)
 
 
-def test_other_options_stand_in_both_in_the_order_of_the_axes(cells_of):
+def test_other_options_stand_in_both_in_the_order_of_the_axes():
     options = {
         "compile": ["block"],
         "optimizer": ["fused"],
@@ -77,7 +78,7 @@ def test_other_options_stand_in_both_in_the_order_of_the_axes(cells_of):
     }
 
 
-def test_a_batch_is_neutral_if_it_is_the_configurations(cells_of):
+def test_a_batch_is_neutral_if_it_is_the_configurations():
     model = {"vocab_size": 10, "batch": 64, "seed": 0}
     (cell,) = cells_of(TIMING, ENTRY | {"batch": [64]}, model=model)
     assert "batch" not in cell.name
@@ -105,7 +106,7 @@ def test_a_batch_is_neutral_if_it_is_the_configurations(cells_of):
         (MEMORY, {"detail": ["x"]}, r"memory\.grid\.cpu\.0: its cells have no detail; remove it$"),
     ],
 )
-def test_an_entry_that_cannot_be_is_one_line(study, over, said, cells_of, make_config):
+def test_an_entry_that_cannot_be_is_one_line(study, over, said):
     sizes = make_config()["sizes"]
     if over == {"size": ["odd"]}:
         sizes["odd"] = {"d_model": 10, "d_ff": 8, "num_layers": 1, "num_heads": 3}
@@ -113,7 +114,7 @@ def test_an_entry_that_cannot_be_is_one_line(study, over, said, cells_of, make_c
         cells_of(study, ENTRY | over, sizes=sizes)
 
 
-def test_the_study_of_ceilings_has_a_product_for_each_precision_and_a_copy(make_config):
+def test_the_study_of_ceilings_has_a_product_for_each_precision_and_a_copy():
     cells = CEILINGS.cells(make_config(), Hardware("machine", "cpu", 3))
     series = {"processes": 3, "warmup": 2, "steps": 5, "max_seconds": 0.5}
     common = {**series, "study": "ceilings", "seed": 0, "threads": 3, "device": "cpu"}
@@ -142,7 +143,7 @@ def test_the_study_of_ceilings_has_a_product_for_each_precision_and_a_copy(make_
     ],
 )
 def test_what_is_recorded_stands_in_the_path_by_name_and_in_the_spec_as_flags(
-    study, axis, neutral, value, changed, cells_of
+    study, axis, neutral, value, changed
 ):
     (plain,) = cells_of(study, ENTRY)
     same, other = cells_of(study, ENTRY | {axis: [neutral, value]})
@@ -152,7 +153,7 @@ def test_what_is_recorded_stands_in_the_path_by_name_and_in_the_spec_as_flags(
 
 
 @pytest.mark.parametrize("preset", ["default", "smoke", "published"])
-def test_every_cell_of_every_preset_survives_its_programs_flags(preset, make_config):
+def test_every_cell_of_every_preset_survives_its_programs_flags(preset):
     config = make_config(preset=preset)
     for study in STUDIES:
         parse = importlib.import_module(study.program).parse
@@ -165,7 +166,7 @@ def test_every_cell_of_every_preset_survives_its_programs_flags(preset, make_con
             assert parse(words_of(spec))[0] == spec
 
 
-def test_several_devices_need_an_optimizer_of_torch(cells_of):
+def test_several_devices_need_an_optimizer_of_torch():
     """A program's flag has another default there than the spec's neutral value."""
     entry = ENTRY | {"devices": [2]}
     (cell,) = cells_of(PARALLEL, entry | {"optimizer": ["torch"]})
@@ -176,7 +177,7 @@ def test_several_devices_need_an_optimizer_of_torch(cells_of):
             cells_of(PARALLEL, entry | optimizer)
 
 
-def test_a_size_may_have_its_own_vocabulary_and_heads(make_config):
+def test_a_size_may_have_its_own_vocabulary_and_heads():
     sizes = make_config()["sizes"]
     assert models_of(make_config())["8b-wide"] == sizes["8b-wide"]  # nothing of model.vocab_size
     assert models_of(make_config())["nano"] == sizes["nano"] | {"vocab_size": 10_000}

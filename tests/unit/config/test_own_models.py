@@ -5,6 +5,7 @@ import json
 
 import pytest
 from common import one_line
+from configured import make_config
 from stepscope.config import ConfigError, own_models
 from stepscope.config.grid import words_of
 from stepscope.config.studies import LADDER, MEMORY, PROFILE, TIMING
@@ -31,7 +32,7 @@ def folder(tmp_path, monkeypatch, registry_of):
 
 
 @pytest.fixture
-def config(make_config, folder):
+def config(folder):
     """The configuration with a model of one's own beside nano in the studies' grids on a CPU."""
     found = make_config(
         models={"mine": {"build": "models/mine.py:build", "layers": 3, "widths": [1, 2]}}
@@ -76,7 +77,7 @@ def test_every_study_that_runs_the_model_has_its_cells(config):
     assert own.name == "machine/ladder/mine/ctx64"
 
 
-def test_a_model_of_hugging_face_without_keys(make_config, folder):
+def test_a_model_of_hugging_face_without_keys(folder):
     config = make_config(models={"qwen": {"hf": "Qwen/Qwen3-0.6B"}})
     assert own_models.specs(config) == {"qwen": {"model": "hf:Qwen/Qwen3-0.6B"}}
 
@@ -102,7 +103,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("models, message", WRONG)
-def test_what_cannot_be_a_model_is_one_line(models, message, make_config):
+def test_what_cannot_be_a_model_is_one_line(models, message):
     config = make_config()
     config["models"] = models
     assert one_line(ConfigError, own_models.specs, config).startswith(message)
@@ -115,7 +116,7 @@ def test_what_cannot_be_a_model_is_one_line(models, message, make_config):
         ({"build": "a.py:b", "hf": "llama"}, "{'build': 'a.py:b', 'hf': 'llama'} is valid under"),
     ],
 )
-def test_a_model_is_either_a_file_or_an_architecture(entry, said, make_config):
+def test_a_model_is_either_a_file_or_an_architecture(entry, said):
     told = one_line(ConfigError, make_config, models={"mine": entry})
     assert told.startswith(f"config key models.mine: {said}")
     assert told.endswith("What builds a model, as {build: models/mine.py:build} or {hf: llama}")

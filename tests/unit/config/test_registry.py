@@ -4,6 +4,8 @@ import dataclasses
 import json
 
 import pytest
+from common import ROOT, one_line
+from configured import make_config
 from stepscope.config import ConfigError
 from stepscope.config.registry import Registry, pinned_versions
 from stepscope.config.studies import ATTENTION, CEILINGS, LADDER, MEMORY, TIMING
@@ -15,7 +17,7 @@ HERE = [Hardware("machine", "cpu", 2)]
 
 
 @pytest.fixture
-def registry(make_config):
+def registry():
     """A registry of both studies for a CPU, for a configuration and an environment."""
 
     def make(environment=None, machines=HERE, **over):
@@ -34,14 +36,12 @@ def test_cells_are_named_in_the_grids_order(registry):
 def test_a_cell_is_found_by_its_folder(registry):
     cell = registry().cell(f"results/{NANO}")
     assert (cell.name, cell.spec["context"]) == (NANO, 64)
-    with pytest.raises(
-        ConfigError,
-        match=r"^machine/timing/nano/ctx65/fp32 is in no grid of the configuration; add",
-    ):
-        registry().cell("results/machine/timing/nano/ctx65/fp32")
+    assert one_line(
+        ConfigError, registry().cell, "results/machine/timing/nano/ctx65/fp32"
+    ).startswith("machine/timing/nano/ctx65/fp32 is in no grid of the configuration; add")
 
 
-def test_a_package_counts_for_the_cells_that_run_its_kernels(make_config, monkeypatch):
+def test_a_package_counts_for_the_cells_that_run_its_kernels(monkeypatch):
     config = make_config()
     entry = {"mask": ["causal"], "d_head": [64], "lengths": [64], "batch": [1]}
     rivals = {"bf16": ["naive"], "fp32": ["naive", "fa4", "flex-flash"]}
@@ -81,7 +81,7 @@ def test_the_plan_says_what_to_expect(registry):
     assert entry["command"].startswith("python scripts/time_step.py --d-model 128 ")
 
 
-def test_a_reordered_configuration_has_the_same_plan(registry, make_config):
+def test_a_reordered_configuration_has_the_same_plan(registry):
     config = make_config()
     backwards = {key: config[key] for key in reversed(config)}
     assert (
@@ -91,14 +91,14 @@ def test_a_reordered_configuration_has_the_same_plan(registry, make_config):
     )
 
 
-def test_tools_are_part_of_the_machine_of_the_study_that_uses_them(make_config):
+def test_tools_are_part_of_the_machine_of_the_study_that_uses_them():
     with_tools = dataclasses.replace(TIMING, tools=lambda device: (f"no-{device}-tool",))
     found = Registry(make_config(), HERE, [with_tools])
     assert json.loads(found.machine_json(found.cell(NANO)))["tools"] == {"no-cpu-tool": None}
 
 
-def test_every_package_of_the_environments_has_a_version(project_root):
-    for path in (project_root / "envs").glob("*.yaml"):
+def test_every_package_of_the_environments_has_a_version():
+    for path in (ROOT / "envs").glob("*.yaml"):
         lines = [
             line.strip() for line in path.read_text().partition("dependencies:")[2].splitlines()
         ]
@@ -137,7 +137,7 @@ def measured(folder, name, started, **identity):
 
 
 @pytest.fixture
-def elsewhere(make_config, tmp_path):
+def elsewhere(tmp_path):
     """A registry of machines that are not at hand, with the results of the test's folder."""
 
     def make(*machines):
@@ -158,10 +158,9 @@ def test_the_grids_are_expanded_for_each_machine_one_after_the_other(registry):
 def test_of_a_machine_that_nothing_is_measured_on_those_cells_count_that_are_there(
     elsewhere, tmp_path
 ):
-    with pytest.raises(
-        ConfigError, match=r"hardware\.old: nothing is measured, but results/old holds no cell"
-    ):
-        elsewhere(OLD, H100)
+    assert "hardware.old: nothing is measured, but results/old holds no cell" in one_line(
+        ConfigError, elsewhere, OLD, H100
+    )
     measured(tmp_path, "old/timing/small/ctx128/fp32", "2025")
     found = elsewhere(OLD, H100)
     assert [name for name in found.names() if name.startswith("old/")] == [
@@ -177,7 +176,7 @@ def test_a_copy_that_is_replaced_changes_the_plan(elsewhere, tmp_path):
     assert elsewhere(OLD, H100).plan != before
 
 
-def test_a_cell_that_lacks_a_part_is_not_there(make_config, tmp_path):
+def test_a_cell_that_lacks_a_part_is_not_there(tmp_path):
     names = [
         cell.name
         for cell in MEMORY.cells(make_config(), Hardware("old", "cuda", 1))

@@ -80,17 +80,17 @@ def test_a_path_that_jobs_can_be_given(name):
 
 @pytest.mark.parametrize(
     "name, harmful",
-    [
-        ("{wild}", "'{'"),
-        ("x}", "'}'"),
-        ("a\\b", "'\\\\'"),
-        ("a\nb", "'\\n'"),
-        ("a\x01", "'\\x01'"),
-        ("a\udcff", "'\\udcff'"),
-        ('it\'s "x"', 'a single quote beside "'),
-        ("it's $x", r"a single quote beside $"),
-        ("it's `x`", "a single quote beside `"),
-    ],
+    {
+        "{wild}": "'{'",
+        "x}": "'}'",
+        "a\\b": "'\\\\'",
+        "a\nb": "'\\n'",
+        "a\x01": "'\\x01'",
+        "a\udcff": "'\\udcff'",
+        'it\'s "x"': 'a single quote beside "',
+        "it's $x": r"a single quote beside $",
+        "it's `x`": "a single quote beside `",
+    }.items(),
 )
 def test_a_path_that_jobs_cannot_be_given_is_one_line(name, harmful):
     line = unusable(f"/home/{name}")

@@ -1,10 +1,12 @@
 """What makes which cell stale: its params before and after an edit of the configuration or of a
 copy of the code."""
 
+import copy
 import shutil
 
 import pytest
 from common import ROOT, SCRIPTS
+from configured import make_config
 from stepscope.config.registry import Registry
 from stepscope.config.studies import STUDIES
 from stepscope.machine.labels import Hardware
@@ -19,91 +21,70 @@ def code(tmp_path):
     return tmp_path / "scripts"
 
 
-@pytest.fixture
-def params(make_config, code):
+@pytest.fixture(scope="module")
+def config():
+    return make_config(steps=STEPS)
+
+
+def params(config, scripts=SCRIPTS):
     """Cell → its two params, for a configuration and the code as it is now."""
-
-    def of(**given):
-        config = make_config(steps=STEPS, **given)
-        machines = [Hardware("gpu", "cuda", 1, here=False)]
-        found = Registry(config, machines, STUDIES, scripts=code)
-        return {
-            name: (cell.json, found.code_and_machine(cell))
-            for name in found.names()
-            for cell in [found.cell(name)]
-        }
-
-    return of
+    found = Registry(config, [Hardware("gpu", "cuda", 1, here=False)], STUDIES, scripts=scripts)
+    cells = map(found.cell, found.names())
+    return {cell.name: (cell.json, found.code_and_machine(cell)) for cell in cells}
 
 
-def stale(before, after):
+@pytest.fixture(scope="module")
+def stale(config):
     """The cells to be measured after a change: new ones, and those of which a param changed."""
-    return {name for name in after if before.get(name) != after[name]}
+    before = params(config)
+    return lambda after: {name for name in after if before.get(name) != after[name]}
 
 
-def append(code, module, text):
+def append(code, module):
     path = code / "stepscope" / module
-    path.write_text(path.read_text() + text)
+    path.write_text(path.read_text() + "\nADDED = 1\n")
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        "measure/printing.py",
-        "config/flags.py",
-        "config/grid.py",
-        "files.py",
-        "measure/provenance.py",
-        "__init__.py",
-    ],
-)
-def test_code_that_changes_no_number_makes_nothing_stale(module, params, code):
-    before = params()
-    append(code, module, "\nADDED = 1\n")
-    assert stale(before, params()) == set()
+def test_code_that_changes_no_number_makes_nothing_stale(config, stale, code):
+    for module in ("config/flags.py", "config/grid.py", "files.py", "__init__.py"):
+        append(code, module)
+    for module in ("printing.py", "provenance.py"):
+        append(code, f"measure/{module}")
+    assert stale(params(config, code)) == set()
 
 
 @pytest.mark.parametrize(
     "module, is_stale",
-    [
-        (
-            "model/transformer.py",
-            lambda name, spec: (
-                '"step":' not in spec and (name.split("/")[1] in RUN_THE_MODEL or "fp8" in spec)
-            ),
+    {
+        "model/transformer.py": lambda name, spec: (
+            '"step":' not in spec and (name.split("/")[1] in RUN_THE_MODEL or "fp8" in spec)
         ),
-        ("step.py", lambda name, spec: '"step":' in spec),
-        ("model/precisions/fp8.py", lambda name, spec: '"fp8"' in spec or "precision/" in name),
-        ("model/attention/flex.py", lambda name, spec: '"flex"' in spec),
-        ("../measure_ceilings.py", lambda name, spec: name.split("/")[1] == "ceilings"),
-    ],
+        "step.py": lambda name, spec: '"step":' in spec,
+        "model/precisions/fp8.py": lambda name, spec: '"fp8"' in spec or "precision/" in name,
+        "model/attention/flex.py": lambda name, spec: '"flex"' in spec,
+        "../measure_ceilings.py": lambda name, spec: name.split("/")[1] == "ceilings",
+    }.items(),
 )
-def test_code_makes_those_cells_stale_that_run_it(module, is_stale, params, code):
-    before = params()
-    append(code, module, "\nADDED = 1\n")
-    after = params()
-    assert (
-        stale(before, after)
-        == {name for name, (spec, _) in after.items() if is_stale(name, spec)}
-        != set()
-    )
+def test_code_makes_those_cells_stale_that_run_it(module, is_stale, config, stale, code):
+    append(code, module)
+    after = params(config, code)
+    expected = {name for name, (spec, _) in after.items() if is_stale(name, spec)}
+    assert stale(after) == expected != set()
 
 
-def test_a_context_more_makes_the_new_cells_and_no_other(params, make_config):
-    before = params()
-    timing = make_config()["timing"]
-    timing["grid"]["cuda"][0]["context"].append(2048)
+def test_a_context_more_makes_the_new_cells_and_no_other(config, stale):
+    config = copy.deepcopy(config)
+    config["timing"]["grid"]["cuda"][0]["context"].append(2048)
     new = {
         f"gpu/timing/{s}/ctx2048/{p}"
         for s in ("small", "medium", "large", "xl", "2.7B")
         for p in ("fp32", "bf16")
     }
-    assert stale(before, params(timing=timing)) == new
+    assert stale(params(config)) == new
 
 
-def test_a_key_of_a_size_makes_its_own_cells_stale(params, make_config):
-    before = params()
-    sizes = make_config()["sizes"]
-    sizes["xl"]["d_ff"] += 64
-    after = params(sizes=sizes)
-    assert stale(before, after) == {name for name in after if "/xl/" in name} != set()
+def test_a_key_of_a_size_makes_its_own_cells_stale(config, stale):
+    config = copy.deepcopy(config)
+    config["sizes"]["xl"]["d_ff"] += 64
+    after = params(config)
+    assert stale(after) == {name for name in after if "/xl/" in name} != set()

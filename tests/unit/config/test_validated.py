@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from common import ROOT
+from common import ROOT, one_line
 from snakemake.cli import parse_config
 from snakemake.utils import update_config
 from stepscope.config import ConfigError
@@ -25,9 +25,9 @@ def grid(**over):
     return {"timing": {"grid": {"cpu": [{**GRID_ENTRY, **over}]}}}
 
 
-def laid_over(project_root, over):
+def laid_over(ROOT, over):
     """The project's configuration with these keys."""
-    config = read_yaml(project_root / "config.yaml")
+    config = read_yaml(ROOT / "config.yaml")
     update_config(config, over)
     return config
 
@@ -91,9 +91,9 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("over, shown", MISTAKES.values(), ids=MISTAKES)
-def test_each_mistake_is_one_line_with_key_value_and_remedy(over, shown, project_root):
+def test_each_mistake_is_one_line_with_key_value_and_remedy(over, shown):
     with pytest.raises(ConfigError) as error:
-        validated(laid_over(project_root, over), SCHEMA)
+        validated(laid_over(ROOT, over), SCHEMA)
     line = str(error.value)
     assert line.startswith(
         f"config key {shown[0]}: " if shown[0] in line.split(":")[0] else "config key (top level): "
@@ -162,10 +162,8 @@ def test_every_key_has_a_description(schema):
         ("paired={a: b}", ("paired", "a"), "b"),
     ],
 )
-def test_what_stands_inside_a_mapping_of_the_command_line_is_no_text(
-    written, key, value, project_root
-):
-    config = laid_over(project_root, parse_config([written]))
+def test_what_stands_inside_a_mapping_of_the_command_line_is_no_text(written, key, value):
+    config = laid_over(ROOT, parse_config([written]))
     found = validated(config, SCHEMA)
     for part in key:
         found = found[part]
@@ -182,8 +180,7 @@ def test_a_number_is_the_same_in_each_spelling():
 
 def test_a_configuration_without_sizes_says_so():
     for config in ({}, {"sizes": {}}):
-        with pytest.raises(ConfigError, match="sizes"):
-            validated(config, SCHEMA)
+        assert "sizes" in one_line(ConfigError, validated, config, SCHEMA)
 
 
 @pytest.mark.parametrize("option", PACKAGES)

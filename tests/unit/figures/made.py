@@ -6,10 +6,12 @@ half of it without the host, with an interval of ± 1 %; large at 512 in fp32 ra
 machine `other` takes twice as long.
 """
 
+import io
 import itertools
 
 import made_up
 import matplotlib
+import numpy as np
 from made_up import GPU, of
 from stepscope.figures import theme
 from stepscope.results.tables import Tables
@@ -212,6 +214,27 @@ def draw(function, of):
         if figure is not None:
             figure.draw_without_rendering()
     return figure
+
+
+def plot():
+    """An SVG of matplotlib: lines, broken and dashed ones, round markers, bars, hatches, text
+    upright and turned, clips."""
+    random = np.random.default_rng(0)
+    figure = matplotlib.figure.Figure(figsize=(6, 4))
+    left, right = figure.subplots(1, 2)
+    for shift in range(3):
+        values = np.cumsum(random.normal(size=200)) + shift
+        values[50:60] = np.nan
+        left.plot(values, marker="o", markevery=20)
+    left.hlines(range(5), 0, random.uniform(1, 100, 5), linestyles="dashed", colors="#336699")
+    left.set_ylabel("turned\u00a0text & <signs>", rotation=90)
+    right.bar(range(4), random.uniform(0, 1e6, 4), hatch="//", edgecolor="#123456")
+    right.step(range(4), [0, 2, 2, 1])
+    right.text(1, 2, "at −45°", rotation=-45)
+    written = io.StringIO()
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "test"}):
+        figure.savefig(written, format="svg")
+    return written.getvalue()
 
 
 def texts(artist):

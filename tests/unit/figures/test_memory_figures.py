@@ -110,16 +110,16 @@ def test_ticks_of_a_log_axis(low, high, ticks):
 
 
 @pytest.mark.parametrize(
-    "value, text",
-    [
-        (0.01234, "0.0123"),
-        (4.5, "4.5"),
-        (424.2, "424"),
-        (1514.3, "1,514"),
-        (0, "0"),
-        (float("nan"), ""),
-        (99.96, "100"),
-    ],
+    "text, value",
+    {
+        "0.0123": 0.01234,
+        "4.5": 4.5,
+        "424": 424.2,
+        "1,514": 1514.3,
+        "0": 0,
+        "": float("nan"),
+        "100": 99.96,
+    }.items(),
 )
 def test_numbers(value, text):
     assert words.number(value) == text

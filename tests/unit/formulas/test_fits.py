@@ -14,7 +14,6 @@ from stepscope.formulas.footprint import Setup, group, total
 from stepscope.model.shape import ModelShape
 
 TINY = "d_model=8,d_ff=8,num_layers=1"
-PROGRAM = ROOT / "scripts/fits.py"
 # Billions, as the models' cards and papers state them.
 PARAMETERS = {
     "Llama 3.2 1B": 1.24,
@@ -182,7 +181,7 @@ def test_verdicts_are_by_what_the_allocator_takes():
 
 
 @pytest.mark.parametrize(
-    "text, size", [("24GB", 23.52), ("24 GiB", 24), ("24", 23.52), ("rtx 4090", 23.52)]
+    "text, size", {"24GB": 23.52, "24 GiB": 24, "24": 23.52, "rtx 4090": 23.52}.items()
 )
 def test_memory_by_number_or_card(text, size):
     assert fits.memory(text) == int(size * 2**30)
@@ -194,50 +193,47 @@ def test_cards_have_what_messages_of_pytorch_say():
         assert fits.memory(card) == approx(size * 2**30, rel=1e-3)
 
 
-def run(*flags):
-    return subprocess.run([sys.executable, PROGRAM, *flags], capture_output=True, text=True)
-
-
-def test_the_command_says_whether_by_its_exit_code():
-    fails = run("--size", "8B", "--memory", "24GB", "--json")
+def test_the_command_says_whether_by_its_exit_code(run_script):
+    fails = run_script("fits.py", "--size", "8B", "--memory", "24GB", "--json")
     assert fails.returncode == 1
     found = json.loads(fails.stdout)
     assert found["peak"] == sum(picked(found["terms"], "bytes"))
-    assert run("--size", "nano", "--memory", "24GB", "--context", "64").returncode == 0
+    fits_in = "--size nano --memory 24GB --context 64"
+    assert run_script("fits.py", *fits_in.split()).returncode == 0
 
 
-@pytest.mark.parametrize(
-    "flags, told",
-    [
-        (["--size", "9Z"], "no model '9Z'; there are: nano"),
-        (["--size", "d_model=4,foo=1"], "foo"),
-        (["--size", "d_model=10"], "'d_model=10': the first four are needed"),
-        (["--size", "d_model=8,d_ff=x"], "'x'"),
-        (["--size", f"{TINY},num_heads=0"], "num_heads 0: a number from 1"),
-        (["--size", f"{TINY},num_heads=3"], "d_model 8 is not divisible by num_heads 3"),
-        (["--size", f"{TINY},num_heads=4,head_width=-3"], "head_width -3"),
-        (["--size", f"{TINY},num_heads=4,key_value_heads=3"], "by key_value_heads 3"),
-        (["--size", "GPT-2"], "context 4096: the model has 1024 positions"),
-        (["--memory", "much"], "say 24GB, or a card"),
-        (["--memory", "-5GB"], "--memory"),
-        (["--reserve", "24GB"], "memory 24GB, reserve 24GB: nothing is left"),
-        (["--memory", "0"], "nothing is left"),
-        (["--reserve", "H100"], "reserve 'H100': a number"),
-        (["--batch", "0"], "batch 0: a number from 1"),
-        (["--model", "own.py:build", "--step", "own.py:step"], "not allowed with"),
-        (["--model", "own.py:build", "--precision", "pure-bf16"], "--precision pure-bf16: not"),
-        (["--model", "own.py:build", "--size", "8B"], "--size 8B: not"),
-        (["--model", "own.py:build", "--keys", "{bad"], "argument --keys"),
-        (["--step", "own.py"], "step 'own.py': write FILE.py:FUNCTION"),
-        (["--step", "own.py:step", "--precision", "bf16"], "--precision bf16: not"),
-        (["--checkpoint", "-1"], "checkpoint -1"),
-        (["--precision", "fp8"], "say compile block"),
-        (["--devices", "2"], "devices 2: say a strategy"),
-        (["--machine", "abacus"], "argument --machine"),
-    ],
-)
-def test_what_is_wrong_is_said_in_one_line(flags, told):
-    done = run(*flags)
+WRONG = {  # what is typed → what is said
+    "--size 9Z": "no model '9Z'; there are: nano",
+    "--size d_model=4,foo=1": "foo",
+    "--size d_model=10": "'d_model=10': the first four are needed",
+    "--size d_model=8,d_ff=x": "'x'",
+    f"--size {TINY},num_heads=0": "num_heads 0: a number from 1",
+    f"--size {TINY},num_heads=3": "d_model 8 is not divisible by num_heads 3",
+    f"--size {TINY},num_heads=4,head_width=-3": "head_width -3",
+    f"--size {TINY},num_heads=4,key_value_heads=3": "by key_value_heads 3",
+    "--size GPT-2": "context 4096: the model has 1024 positions",
+    "--memory much": "say 24GB, or a card",
+    "--memory -5GB": "--memory",
+    "--reserve 24GB": "memory 24GB, reserve 24GB: nothing is left",
+    "--memory 0": "nothing is left",
+    "--reserve H100": "reserve 'H100': a number",
+    "--batch 0": "batch 0: a number from 1",
+    "--model own.py:build --step own.py:step": "not allowed with",
+    "--model own.py:build --precision pure-bf16": "--precision pure-bf16: not",
+    "--model own.py:build --size 8B": "--size 8B: not",
+    "--model own.py:build --keys {bad": "argument --keys",
+    "--step own.py": "step 'own.py': write FILE.py:FUNCTION",
+    "--step own.py:step --precision bf16": "--precision bf16: not",
+    "--checkpoint -1": "checkpoint -1",
+    "--precision fp8": "say compile block",
+    "--devices 2": "devices 2: say a strategy",
+    "--machine abacus": "argument --machine",
+}
+
+
+@pytest.mark.parametrize("words, told", WRONG.items())
+def test_what_is_wrong_is_said_in_one_line(words, told, run_script):
+    done = run_script("fits.py", *words.split())
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert told in line
@@ -251,7 +247,8 @@ def test_a_module_that_is_not_installed_is_one_line(tmp_path, monkeypatch, modul
     text = f"raise ModuleNotFoundError(\"No module named '{module}'\")"
     (tmp_path / f"{module}.py").write_text(text)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    done = run(*flags)
+    command = [sys.executable, ROOT / "scripts/fits.py", *flags]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert f"No module named '{module}'; pip install -r requirements.txt" in line

@@ -1,8 +1,11 @@
 """The closed-form count of operations, against PyTorch's counter, which watches the products that
 are executed."""
 
+import itertools
+
 import pytest
 import torch
+from stepscope.axes import MASKS
 from stepscope.formulas import flops
 from stepscope.model.losses.own import cross_entropy
 from stepscope.model.shape import ModelShape
@@ -62,3 +65,33 @@ def test_model_flops_of_the_wide_8b_blocks_by_hand():
     assert flops.model_flops(shape, 2, 4096) == 8192 * a_token == 124_780_812_435_456
     halved = 8192 * (6 * multiplied + 6 * 8 * 4096 * 4096)
     assert flops.model_flops(shape, 2, 4096, is_causal_half=True) == halved
+
+
+def seen_one_by_one(length, mask, window):
+    pairs = itertools.product(range(length), range(length))
+    most = window or length
+    return sum(mask == "full" or query - most < key <= query for query, key in pairs)
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_visible_pairs_are_those_that_are_counted_one_by_one(mask):
+    windows = [None] if mask == "full" else [None, 1, 2, 5, 9]
+    for length, window in itertools.product(range(1, 8), windows):
+        expected = seen_one_by_one(length, mask, window)
+        assert flops.visible_pairs(length, mask, window) == expected, (length, window)
+
+
+def test_of_a_plain_causal_mask_half_is_counted_as_papers_do():
+    assert (
+        flops.attention_flops(2, 3, 100, 16, "causal", "forward") == 4 * 2 * 3 * 100 * 100 / 2 * 16
+    )
+
+
+@pytest.mark.parametrize("direction, times", [("forward", 1), ("backward", 2.5)])
+def test_operations_of_other_masks_are_of_the_pairs_that_are_seen(direction, times):
+    """Two products, 2 operations each, for each of 2 x 3 heads, each pair and each of 16
+    channels."""
+    for mask, window in [("causal", 2), ("full", None)]:
+        pairs = seen_one_by_one(5, mask, window)
+        counted = flops.attention_flops(2, 3, 5, 16, mask, direction, window)
+        assert counted == 4 * 2 * 3 * pairs * 16 * times

@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from attending import DEVICE, agree, assert_close, exact, random_tensors, run
 from stepscope.kernels import fused
 from torch import testing
 
@@ -39,25 +40,23 @@ BF16 = pytest.param(torch.bfloat16, marks=needs_gpu_for_bf16)
         (128, 64, 64, torch.float32),
     ],
 )
-def test_output_log_sum_exp_and_gradients(agree, queries, keys, d_head, dtype, is_causal):
+def test_output_log_sum_exp_and_gradients(queries, keys, d_head, dtype, is_causal):
     got = agree(queries, keys, d_head, dtype, is_causal)
     assert [x.dtype for x in got] == [dtype, torch.float32, dtype, dtype, dtype]
 
 
 @causal_or_not
 @pytest.mark.parametrize("batch", [(), (3,), (2, 1, 2, 1)])
-def test_any_number_of_batch_dimensions(agree, batch, is_causal):
+def test_any_number_of_batch_dimensions(batch, is_causal):
     agree(40, 40, 16, is_causal=is_causal, batch=batch)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, BF16])
-def test_heads_cut_out_of_a_projection(agree, dtype):
+def test_heads_cut_out_of_a_projection(dtype):
     agree(70, 70, 32, dtype, batch=(2, 3), projected=True)
 
 
-def test_transposed_expanded_overlapping_misplaced_and_negated_inputs(
-    random_tensors, run, exact, assert_close
-):
+def test_transposed_expanded_overlapping_misplaced_and_negated_inputs():
     q, k, v, d_output = random_tensors((1, 2), 40, 40, 16, torch.float16)
     transposed, d_transposed = (x.mT.contiguous().mT for x in (q, d_output))
     # not on a multiple of 16 bytes
@@ -75,14 +74,14 @@ def test_transposed_expanded_overlapping_misplaced_and_negated_inputs(
 
 @causal_or_not
 @pytest.mark.parametrize("dtype", [torch.float16, BF16])
-def test_backward_gives_the_same_bits_again(agree, dtype, is_causal):
+def test_backward_gives_the_same_bits_again(dtype, is_causal):
     length, times = (1000, 10) if ON_GPU else (70, 1)
     agree(length, length, 64, dtype, is_causal, batch=(2, 2), again=times)
 
 
 # Scores of some 1000 in fp32: exp() of them is off by their own rounding.
 @pytest.mark.parametrize("scale, tolerance", [(30.0, 1e-3), (1e-3, 3e-6)])
-def test_extreme_scores(agree, scale, tolerance):
+def test_extreme_scores(scale, tolerance):
     agree(140, 140, 32, scale=scale, tolerance=tolerance)
 
 
@@ -100,7 +99,7 @@ def test_extreme_scores(agree, scale, tolerance):
 @pytest.mark.parametrize("growth", [5.0, 12.0, 60.0])
 @pytest.mark.parametrize("dtype", [torch.float16, BF16])
 def test_maxima_that_grow_from_one_tile_of_keys_to_the_next(
-    random_tensors, exact, run, dtype, growth, d_head, length, is_causal
+    dtype, growth, d_head, length, is_causal
 ):
     q, k, v, d_output = random_tensors((1, 2), length, length, d_head, dtype)
     # In powers of two, scores grow by so much every 128 keys for every second query, and fall for
@@ -118,7 +117,7 @@ def test_maxima_that_grow_from_one_tile_of_keys_to_the_next(
         assert (got.double() - right).norm() <= tolerance * right.norm()
 
 
-def test_no_query_and_no_key(random_tensors, run):
+def test_no_query_and_no_key():
     output, lse, d_q, *of_keys = run(*random_tensors((2,), 5, 0, 16, torch.float32), False)
     assert (lse == -math.inf).all() and not output.any() and not d_q.any()
     assert [x.shape for x in of_keys] == [(2, 0, 16)] * 2
@@ -128,13 +127,13 @@ def test_no_query_and_no_key(random_tensors, run):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, BF16])
-def test_rows_of_which_every_score_is_minus_infinity(device, dtype):
-    if device == "cuda" and dtype == torch.float32:
+def test_rows_of_which_every_score_is_minus_infinity(dtype):
+    if DEVICE == "cuda" and dtype == torch.float32:
         pytest.skip("products in parts do not overflow to -inf: parts of both signs do")
-    q = torch.zeros(1, 70, 16, device=device, dtype=dtype)
+    q = torch.zeros(1, 70, 16, device=DEVICE, dtype=dtype)
     q[:, 3] = 1e30
-    k = torch.full((1, 70, 16), -1e30, device=device, dtype=dtype)
-    v = torch.randn(1, 70, 16, device=device, dtype=dtype, requires_grad=True)
+    k = torch.full((1, 70, 16), -1e30, device=DEVICE, dtype=dtype)
+    v = torch.randn(1, 70, 16, device=DEVICE, dtype=dtype, requires_grad=True)
     output = fused.attention(q, k, v, False)
     assert output[:, 3].count_nonzero() == 0
     testing.assert_close(output[:, 4], v.mean(-2), rtol=1e-2, atol=1e-3)
@@ -143,7 +142,7 @@ def test_rows_of_which_every_score_is_minus_infinity(device, dtype):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, BF16])
-def test_scores_far_below_zero_beside_the_end_of_the_keys(random_tensors, run, dtype):
+def test_scores_far_below_zero_beside_the_end_of_the_keys(dtype):
     """Beyond the last key a kernel reads zeros, whose scores are far above those of the keys."""
     q, k, v, d_output = random_tensors((1, 2), 70, 70, 16, dtype)
     q, k = torch.full_like(q, 40.0), torch.full_like(k, -40.0)
@@ -155,7 +154,7 @@ def test_scores_far_below_zero_beside_the_end_of_the_keys(random_tensors, run, d
     assert d_q.isfinite().all() and d_k.isfinite().all()
 
 
-def test_gradients_only_where_they_are_asked_for(random_tensors):
+def test_gradients_only_where_they_are_asked_for():
     q, k, v, _ = random_tensors((1,), 20, 20, 16, torch.float32)
     output = fused.attention(q, k, v.requires_grad_(), True)
     assert output.requires_grad

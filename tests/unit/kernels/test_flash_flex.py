@@ -5,6 +5,7 @@ import re
 import pytest
 import torch
 import torch.nn.functional as F
+from attending import DEVICE, random_tensors
 from stepscope.model.attention import flex
 
 pytestmark = [
@@ -17,7 +18,7 @@ pytestmark = [
 @pytest.mark.parametrize(
     "batch, queries, keys", [((2, 3), 40, 40), ((), 20, 50), ((2, 1, 3), 50, 20)]
 )
-def test_flex_agrees_with_pytorchs_own(random_tensors, batch, queries, keys, is_causal):
+def test_flex_agrees_with_pytorchs_own(batch, queries, keys, is_causal):
     *given, d_output = random_tensors(batch, queries, keys, 16, torch.float32)
     # Compiling for the CPU takes half a minute; gradients it has none there.
     is_trained = d_output.is_cuda
@@ -31,13 +32,13 @@ def test_flex_agrees_with_pytorchs_own(random_tensors, batch, queries, keys, is_
         torch.testing.assert_close(*gradients, rtol=1e-2, atol=1e-2)
 
 
-def test_flex_makes_the_mask_once_and_keeps_none_of_an_earlier_length(device):
-    on = torch.device(device)
+def test_flex_makes_the_mask_once_and_keeps_none_of_an_earlier_length():
+    on = torch.device(DEVICE)
     made = [flex.kept_causal_mask(length, length, on, 0) for length in (16, 32, 32)]
     assert made[1] is made[2] and list(flex._kept.values()) == made[2:]
 
 
-def test_compiled_model_makes_the_mask_once(device):
+def test_compiled_model_makes_the_mask_once():
     operations = []
 
     def backend(graph, inputs):
@@ -49,7 +50,7 @@ def test_compiled_model_makes_the_mask_once(device):
 
     compiled = torch.compile(two_layers, backend=backend, fullgraph=True, dynamic=False)
     for length in (40, 300):
-        q, k, v = torch.randn(3, 1, 2, length, 16, device=device)
+        q, k, v = torch.randn(3, 1, 2, length, 16, device=DEVICE)
         flex._kept.clear()
         got = compiled(q, k, v)
         once = F.scaled_dot_product_attention(q, k, v, is_causal=True)

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 import torch
+from attending import agree, assert_close, exact, random_tensors, run
 from stepscope.kernels import fused, kernels
 from triton import knobs
 
@@ -17,7 +18,7 @@ needs_hopper = pytest.mark.skipif(
 
 
 @pytest.fixture
-def both(random_tensors):
+def both():
     """A call that makes both passes of causal attention, of inputs made once: output and gradients
     of q, k and v."""
 
@@ -40,9 +41,9 @@ def assert_same(one, other):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
-@pytest.mark.parametrize("d_head, sharing", [(64, 1), (80, 4), (96, 1), (128, 4), (256, 1)])
+@pytest.mark.parametrize("d_head, sharing", {64: 1, 80: 4, 96: 1, 128: 4, 256: 1}.items())
 @pytest.mark.parametrize("mask", [{"window": 100}, {"lower_right": True}])
-def test_calls_made_again_give_the_same(agree, dtype, d_head, sharing, mask):
+def test_calls_made_again_give_the_same(dtype, d_head, sharing, mask):
     agree(300, 500, d_head, dtype, batch=(2, 8), sharing=sharing, again=5, **mask)
 
 
@@ -120,9 +121,7 @@ def test_a_kernel_is_compiled_again_only_for_other_code(both, monkeypatch):
 
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
-def test_kernels_run_on_the_device_of_their_tensors_not_on_the_current_one(
-    random_tensors, exact, assert_close, run
-):
+def test_kernels_run_on_the_device_of_their_tensors_not_on_the_current_one():
     given = random_tensors((1, 2), 300, 300, 64, torch.bfloat16)
     right = [x.to("cuda:1") for x in exact(*given, True)]
     with torch.cuda.device(0):
@@ -147,20 +146,20 @@ def test_kernels_run_on_the_device_of_their_tensors_not_on_the_current_one(
         (129, 1, 248, torch.float16, True, {}),
     ],
 )
-def test_wide_gradients(agree, queries, keys, d_head, dtype, is_causal, more):
+def test_wide_gradients(queries, keys, d_head, dtype, is_causal, more):
     agree(queries, keys, d_head, dtype, is_causal, batch=(2, 4), again=5, **more)
 
 
 @pytest.mark.parametrize("d_head", [64, 80, 128])
 @pytest.mark.parametrize("is_causal", [True, False])
-def test_the_portable_kernels_on_a_hopper_gpu_too(monkeypatch, agree, d_head, is_causal):
+def test_the_portable_kernels_on_a_hopper_gpu_too(monkeypatch, d_head, is_causal):
     monkeypatch.setattr(kernels, "_is_hopper", lambda device: False)
     agree(300, 300, d_head, torch.bfloat16, is_causal)
 
 
 @pytest.mark.parametrize("d_head", [64, 128])
 @pytest.mark.parametrize("batch, length", [((1, 3), 5000), ((40, 5), 200), ((1, 1), 9000)])
-def test_more_blocks_than_multiprocessors(agree, batch, length, d_head):
+def test_more_blocks_than_multiprocessors(batch, length, d_head):
     agree(length, length, d_head, torch.bfloat16, batch=batch)
 
 
@@ -174,7 +173,7 @@ def test_nothing_waits_for_the_device(both):
         torch.cuda.set_sync_debug_mode("default")
 
 
-def test_tf32_is_used_only_when_allowed(agree, set_precision):
+def test_tf32_is_used_only_when_allowed(set_precision):
     set_precision("highest")
     wide = agree(300, 300, 64)
     set_precision("high")

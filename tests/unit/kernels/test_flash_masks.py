@@ -3,6 +3,7 @@ against float64."""
 
 import pytest
 import torch
+from attending import DEVICE, agree, exact, random_tensors
 from common import one_line
 from stepscope.kernels import fused, masks
 from stepscope.kernels.launching import Plan
@@ -46,9 +47,7 @@ LONG = [
 @pytest.mark.parametrize(
     "queries, keys, d_head, sharing, window, lower_right", SHAPES + (LONG if ON_GPU else [])
 )
-def test_output_log_sum_exp_and_gradients(
-    agree, queries, keys, d_head, sharing, window, lower_right
-):
+def test_output_log_sum_exp_and_gradients(queries, keys, d_head, sharing, window, lower_right):
     batch = (1, (2 if ON_GPU else 1) * sharing)
     mask = {"sharing": sharing, "window": window, "lower_right": lower_right}
     if ON_GPU or d_head <= 64:
@@ -63,9 +62,7 @@ def test_output_log_sum_exp_and_gradients(
     "queries, keys, sharing, window",
     [(30, 30, 3, None), (30, 30, 2, 7), (30, 30, 2, 40), (20, 40, 6, None), (40, 20, 1, None)],
 )
-def test_every_implementation_takes_groups_and_windows(
-    random_tensors, exact, name, queries, keys, sharing, window
-):
+def test_every_implementation_takes_groups_and_windows(name, queries, keys, sharing, window):
     *given, d_output = random_tensors((1, 6), queries, keys, 16, torch.float32, sharing=sharing)
     right = exact(*given, d_output, True, window, False)
     attend = load("attention", name).attention
@@ -111,24 +108,25 @@ def test_a_window_that_hides_nothing_is_none():
     ],
 )
 @pytest.mark.parametrize("name", ["naive", "sdpa", "flex", "triton"])
-def test_masks_that_mean_nothing_are_errors_of_one_line(device, name, is_causal, window, message):
-    q, k, v = torch.zeros(3, 1, 2, 8, 16, device=device)
+def test_masks_that_mean_nothing_are_errors_of_one_line(name, is_causal, window, message):
+    q, k, v = torch.zeros(3, 1, 2, 8, 16, device=DEVICE)
     given = (q, k, v, is_causal, window)
     assert message in one_line(ValueError, load("attention", name).attention, *given)
 
 
-def test_a_corner_without_a_causal_mask_is_an_error(device):
-    q, k, v = torch.zeros(3, 1, 2, 8, 16, device=device)
-    with pytest.raises(ValueError, match="lower_right needs is_causal=True"):
-        fused.attention(q, k, v, False, None, True)
+def test_a_corner_without_a_causal_mask_is_an_error():
+    q, k, v = torch.zeros(3, 1, 2, 8, 16, device=DEVICE)
+    assert "lower_right needs is_causal=True" in one_line(
+        ValueError, fused.attention, q, k, v, False, None, True
+    )
 
 
-def test_keys_are_not_copied_for_their_group(device, monkeypatch):
+def test_keys_are_not_copied_for_their_group(monkeypatch):
     """K and V of a group are read where they are: the kernels get the tensors that the caller
     has."""
     seen = []
     monkeypatch.setattr(Plan, "run", lambda plan, tensors, *_: seen.extend(tensors[1:3]))
-    q, k, v = (torch.zeros(1, heads, 8, 16, device=device) for heads in (6, 2, 2))
+    q, k, v = (torch.zeros(1, heads, 8, 16, device=DEVICE) for heads in (6, 2, 2))
     fused.attention(q, k, v, True)
     assert [x.data_ptr() for x in seen] == [k.data_ptr(), v.data_ptr()]
     assert seen[0].numel() == k.numel()

@@ -3,6 +3,7 @@ interpreted on the CPU."""
 
 import pytest
 import torch
+from attending import agree, random_tensors, run
 from stepscope.kernels import kernels, portable_backward, tiles
 
 
@@ -33,18 +34,18 @@ def taken_apart(monkeypatch):
         (1, 90, 16, 1, False, {}),
     ],
 )
-def test_gradients(taken_apart, agree, queries, keys, d_head, sharing, is_causal, mask):
+def test_gradients(taken_apart, queries, keys, d_head, sharing, is_causal, mask):
     agree(queries, keys, d_head, is_causal=is_causal, sharing=sharing, **mask)
     assert len(taken_apart) == 4  # Q, K, V and the gradient of the output
 
 
-def test_heads_cut_out_of_a_projection_give_the_same_bits_again(agree):
+def test_heads_cut_out_of_a_projection_give_the_same_bits_again():
     agree(70, 70, 32, batch=(2, 3), projected=True, again=1)
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("nan")])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_what_is_not_finite_stays_so(random_tensors, run, value):
+def test_what_is_not_finite_stays_so(value):
     """dO of one query reaches the keys that it sees, and the gradient of no other query."""
     q, k, v, d_output = random_tensors((1,), 70, 70, 16, torch.float32)
     d_output[0, 40, 3] = value
@@ -77,5 +78,5 @@ def test_where_it_is_taken(monkeypatch, set_precision, d_head, dtype, on_hopper,
     not torch.cuda.is_available(), reason="tensor cores cut off where the CPU rounds"
 )
 @pytest.mark.parametrize("d_head", [64, 128])
-def test_errors_do_not_grow_with_the_length(agree, d_head):
+def test_errors_do_not_grow_with_the_length(d_head):
     agree(4096, 4096, d_head, is_causal=False)

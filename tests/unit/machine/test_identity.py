@@ -94,19 +94,19 @@ def test_no_gpu_is_found_where_nvml_fails(nvml, fails_at):
 
 @pytest.mark.parametrize(
     "visible, expected",
-    [
-        ("0", [A]),
-        ("1", [B]),
-        ("1,0", [B, A]),
-        (" 1 , 0 ", [B, A]),
-        ("GPU-bbbb-2", [B]),
-        ("GPU-b,GPU-a", [B, A]),
-        ("", []),
-        ("-1", []),
-        ("2", []),
-        ("0,7,1", [A]),  # CUDA stops at the first that it does not know
-        ("NoDevFiles", []),
-    ],
+    {
+        "0": [A],
+        "1": [B],
+        "1,0": [B, A],
+        " 1 , 0 ": [B, A],
+        "GPU-bbbb-2": [B],
+        "GPU-b,GPU-a": [B, A],
+        "": [],
+        "-1": [],
+        "2": [],
+        "0,7,1": [A],  # CUDA stops at the first that it does not know
+        "NoDevFiles": [],
+    }.items(),
 )
 def test_only_the_visible_gpus_count_in_their_order(visible, expected, nvml, monkeypatch):
     nvml(A, B)
@@ -189,14 +189,14 @@ def test_packages_of_a_model_count_with_their_version_and_as_missing(monkeypatch
 
 
 @pytest.mark.parametrize(
-    "name, label",
-    [
-        ("Intel(R) Xeon(R) Platinum 8370C CPU @ 2.80GHz", "intel-xeon-platinum-8370c"),
-        ("Intel(R) Core(TM)  i7-9700K CPU @ 3.60GHz", "intel-core-i7-9700k"),
-        ("AMD EPYC", "amd-epyc"),
-        ("AMD Ryzen 9 7950X 16-Core Processor", "amd-ryzen-9-7950x-16-core-processor"),
-        ("@ 3 GHz", "cpu"),
-    ],
+    "label, name",
+    {
+        "intel-xeon-platinum-8370c": "Intel(R) Xeon(R) Platinum 8370C CPU @ 2.80GHz",
+        "intel-core-i7-9700k": "Intel(R) Core(TM)  i7-9700K CPU @ 3.60GHz",
+        "amd-epyc": "AMD EPYC",
+        "amd-ryzen-9-7950x-16-core-processor": "AMD Ryzen 9 7950X 16-Core Processor",
+        "cpu": "@ 3 GHz",
+    }.items(),
 )
 def test_the_label_of_a_cpu(name, label, tmp_path):
     (tmp_path / "cpuinfo").write_text(

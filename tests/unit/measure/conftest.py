@@ -10,7 +10,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from common import SCRIPTS, TINY
+from common import SCRIPTS
 
 
 @pytest.fixture
@@ -22,12 +22,6 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
-
-
-@pytest.fixture
-def tiny():
-    """Spec of a timing cell that takes milliseconds."""
-    return TINY | {"study": "timing"}
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from argparse import Namespace
 
 import pytest
-from common import picked
+from common import one_line, picked
 from pytest import approx
 from stepscope.formulas import fits
 from stepscope.formulas.footprint import Setup
@@ -126,13 +126,13 @@ def test_a_step_of_ones_own_by_hand(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name, recorded",
-    [
-        ("plain", 159_592_640),
-        ("accumulation", 176_919_200),
-        ("lora", 84_467_816),
-        ("muon", 145_434_752),
-    ],
+    "recorded, name",
+    {
+        159_592_640: "plain",
+        176_919_200: "accumulation",
+        84_467_816: "lora",
+        145_434_752: "muon",
+    }.items(),
 )
 def test_the_examples_against_their_recordings(name, recorded, monkeypatch, request):
     """Recorded by snapshot_memory.py on a CPU: what the snapshot's segments hold at its end, and
@@ -156,14 +156,14 @@ def test_the_examples_against_their_recordings(name, recorded, monkeypatch, requ
 
 
 @pytest.mark.parametrize(
-    "reference, told",
-    [
-        ("{}", "write FILE.py:FUNCTION"),
-        ("{}:fails", r"fails\(\) fails: line \d+: RuntimeError: it broke"),
-        ("{}:item", r"in shapes alone.*line \d+: DataDependentOutputException"),
-        ("{}:card", "in shapes alone"),
-        ("{}:huge", "own.py:huge: MemoryError"),
-    ],
+    "told, reference",
+    {
+        "write FILE.py:FUNCTION": "{}",
+        r"fails\(\) fails: line \d+: RuntimeError: it broke": "{}:fails",
+        r"in shapes alone.*line \d+: DataDependentOutputException": "{}:item",
+        "in shapes alone": "{}:card",
+        "own.py:huge: MemoryError": "{}:huge",
+    }.items(),
 )
 def test_a_step_that_is_none_is_one_line(tmp_path, reference, told):
     file = tmp_path / "own.py"
@@ -176,14 +176,23 @@ def test_a_step_that_is_none_is_one_line(tmp_path, reference, told):
 def test_keys_that_a_step_does_not_take_are_one_line(tmp_path):
     file = tmp_path / "own.py"
     file.write_text(STEP)
-    with pytest.raises(ValueError, match="does not take the keys depth: "):
-        fake_peak.found(asked(step=f"{file}:build", keys={"depth": 3}))
-    with pytest.raises(ValueError, match="--attention naive: not with a model or step"):
-        fake_peak.found(asked(step=f"{file}:build", attention="naive"), ["--attention=naive"])
-    with pytest.raises(ValueError, match="--precision bf16: not with a model or step"):
-        fake_peak.found(asked(step=f"{file}:build"), ["--precision", "bf16"])  # what is usual
+    assert "does not take the keys depth: " in one_line(
+        ValueError, fake_peak.found, asked(step=f"{file}:build", keys={"depth": 3})
+    )
+    assert "--attention naive: not with a model or step" in one_line(
+        ValueError,
+        fake_peak.found,
+        asked(step=f"{file}:build", attention="naive"),
+        ["--attention=naive"],
+    )
+    assert "--precision bf16: not with a model or step" in one_line(
+        ValueError, fake_peak.found, asked(step=f"{file}:build"), ["--precision", "bf16"]
+    )  # what is usual
 
 
 def test_a_model_that_is_not_there_is_one_line(tmp_path):
-    with pytest.raises(ValueError, match="nothing"):
-        fake_peak.found(asked(model="models/gpt.py:nothing", precision="fp32", context=8))
+    assert "nothing" in one_line(
+        ValueError,
+        fake_peak.found,
+        asked(model="models/gpt.py:nothing", precision="fp32", context=8),
+    )

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from common import picked
+from common import TINY_TIMING, picked
 from stepscope.measure import gpu_alone
 from stepscope.measure.found import Found
 from stepscope.measure.samples import Samples
@@ -106,11 +106,11 @@ def test_what_cannot_be_captured_is_said_and_gradients_are_as_before(error, stat
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a GPU")
 @pytest.mark.parametrize("optimizer", ["own", "torch", "fused"])
-def test_a_whole_step_is_replayed(optimizer, tiny):
+def test_a_whole_step_is_replayed(optimizer):
     from stepscope.measure import steps
     from stepscope.measure.workload import workload
 
-    work = workload(tiny | {"device": "cuda", "optimizer": optimizer})
+    work = workload(TINY_TIMING | {"device": "cuda", "optimizer": optimizer})
     for _ in range(2):
         steps.free(work)()
     samples = Samples(Telemetry(None))

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from common import picked
+from common import TINY_TIMING, picked
 from stepscope.measure import ladder
 from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import Workload
@@ -17,9 +17,9 @@ VARIANTS = [
 
 
 @pytest.fixture
-def place(tiny):
+def place():
     """Spec of a place of the ladder."""
-    return {key: value for key, value in tiny.items() if key != "precision"} | {
+    return {key: value for key, value in TINY_TIMING.items() if key != "precision"} | {
         "study": "ladder",
         "variants": VARIANTS,
     }

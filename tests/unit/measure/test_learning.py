@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 import torch
-from common import TINY
+from common import TINY, one_line
 from pytest import approx
 from stepscope.measure import learning, models
 from stepscope.measure.found import Found
@@ -45,8 +45,9 @@ def test_without_sources_nothing_is_trained(library):
 def test_a_text_is_as_long_as_a_context(library):
     # Held out are twice twenty bytes and a line end between: 41, one more than the context is.
     assert learning.batches(SPEC | {"context": 40}, 1)[1].shape == (learning.EXAM, 4, 41)
-    with pytest.raises(models.Unsupported, match=r"context 41 is longer than the text \(41 bytes"):
-        learning.batches(SPEC | {"context": 41}, 1)
+    assert "context 41 is longer than the text (41 bytes" in one_line(
+        models.Unsupported, learning.batches, SPEC | {"context": 41}, 1
+    )
 
 
 def test_orders_have_the_same_batches():
@@ -141,8 +142,12 @@ def test_a_scaled_loss_ends_where_it_would_without():
 
 
 def test_our_own_optimizer_takes_no_scaled_loss():
-    with pytest.raises(models.Unsupported, match="own optimizers alone"):
-        learning.trained(SPEC | {"scaled": True, "optimizer": "own"}, *learning.batches(SPEC, 1))
+    assert "own optimizers alone" in one_line(
+        models.Unsupported,
+        learning.trained,
+        SPEC | {"scaled": True, "optimizer": "own"},
+        *learning.batches(SPEC, 1),
+    )
 
 
 def test_what_cannot_be_trained_says_why():

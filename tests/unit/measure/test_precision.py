@@ -15,7 +15,7 @@ def restored():
 
 
 @pytest.mark.parametrize(
-    "name, tf32", [("fp32", False), ("tf32", True), ("bf16", False), ("fp16", False)]
+    "name, tf32", {"fp32": False, "tf32": True, "bf16": False, "fp16": False}.items()
 )
 @pytest.mark.parametrize("before", ["fp32", "tf32"])
 def test_tf32_is_on_for_tf32_only(before, name, tf32):
@@ -59,15 +59,13 @@ def test_a_cpu_runs_16_bits_if_it_has_instructions_for_them(name, has, monkeypat
 
 @pytest.mark.parametrize(
     "line, found",
-    [
-        ("flags\t\t: fpu avx512f avx512_bf16 sse2", {"bf16"}),
-        ("flags\t\t: fpu avx512_fp16 amx_bf16", {"bf16", "fp16"}),
-        (
-            "flags\t\t: fpu avx2 avx512f avx512bw",
-            set(),
-        ),  # for which torch says yes, and computes in fp32
-        ("Features\t: fp asimd bf16 asimdhp", {"bf16", "fp16"}),
-    ],
+    {
+        "flags\t\t: fpu avx512f avx512_bf16 sse2": {"bf16"},
+        "flags\t\t: fpu avx512_fp16 amx_bf16": {"bf16", "fp16"},
+        # for which torch says yes, and computes in fp32
+        "flags\t\t: fpu avx2 avx512f avx512bw": set(),
+        "Features\t: fp asimd bf16 asimdhp": {"bf16", "fp16"},
+    }.items(),
 )
 def test_instructions_are_read_from_what_linux_shows(line, found, tmp_path, monkeypatch):
     (tmp_path / "cpuinfo").write_text(f"processor\t: 0\n{line}\n")

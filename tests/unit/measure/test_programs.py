@@ -7,7 +7,7 @@ import stat
 import statistics
 
 import pytest
-from common import picked
+from common import TINY_TIMING, picked
 from stepscope.measure import precision
 from stepscope.measure.cell import _growing
 
@@ -36,12 +36,12 @@ def medians(rows, *key):
     return {name: statistics.median(values) for name, values in series.items()}
 
 
-def test_a_timing_cells_record_agrees_with_its_samples_and_its_flags(measured_cell, tiny):
+def test_a_timing_cells_record_agrees_with_its_samples_and_its_flags(measured_cell):
     # The environment's number of threads, as Snakemake sets it from --cores, changes nothing.
     cell = measured_cell("time_step.py", f"{SHAPE} {QUICK} --processes 2", OMP_NUM_THREADS="2")
     record = cell.record
     assert {path.name for path in cell.folder.iterdir()} == {"record.json", "samples.csv"}
-    assert record["spec"] == tiny | {"processes": 2}
+    assert record["spec"] == TINY_TIMING | {"processes": 2}
     assert record["provenance"]["settings"]["threads"] == 1
     assert record["provenance"]["settings"]["cpus"] == len(os.sched_getaffinity(0))
     assert record["provenance"]["hardware"]["device"] == record["machine"]["device"] == "cpu"

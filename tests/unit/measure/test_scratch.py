@@ -5,6 +5,7 @@ import gzip
 
 import pytest
 import torch
+from common import one_line
 from stepscope.measure import scratch, steps
 
 # as Kineto's finalizeTrace ends it (output_json.cpp), the path as long as Linux has it
@@ -57,6 +58,5 @@ def test_what_torch_writes_is_whole(tmp_path):
 def test_a_file_that_cannot_be_written_says_nothing_of_a_step():
     """It is a failure of the cell; as a status it would stay for ever."""
     full = OSError(errno.ENOSPC, "No space left on device")
-    with pytest.raises(OSError, match="No space left"):
-        steps.why(full)
+    assert "No space left" in one_line(OSError, steps.why, full)
     assert steps.why(RuntimeError("no such kernel")).status == "unsupported"

@@ -95,16 +95,16 @@ def test_a_reading_is_kept_for_a_tenth_of_a_second(card, now):
 
 @pytest.mark.parametrize(
     "reason, name",
-    [
-        (real.nvmlClocksEventReasonGpuIdle, None),
-        (real.nvmlClocksEventReasonApplicationsClocksSetting, None),
-        (real.nvmlClocksEventReasonSyncBoost, None),
-        (real.nvmlClocksEventReasonSwPowerCap, "power cap"),
-        (real.nvmlClocksThrottleReasonHwSlowdown, "hardware slowdown"),
-        (real.nvmlClocksEventReasonSwThermalSlowdown, "software thermal slowdown"),
-        (real.nvmlClocksThrottleReasonHwThermalSlowdown, "hardware thermal slowdown"),
-        (real.nvmlClocksThrottleReasonHwPowerBrakeSlowdown, "hardware power brake"),
-    ],
+    {
+        real.nvmlClocksEventReasonGpuIdle: None,
+        real.nvmlClocksEventReasonApplicationsClocksSetting: None,
+        real.nvmlClocksEventReasonSyncBoost: None,
+        real.nvmlClocksEventReasonSwPowerCap: "power cap",
+        real.nvmlClocksThrottleReasonHwSlowdown: "hardware slowdown",
+        real.nvmlClocksEventReasonSwThermalSlowdown: "software thermal slowdown",
+        real.nvmlClocksThrottleReasonHwThermalSlowdown: "hardware thermal slowdown",
+        real.nvmlClocksThrottleReasonHwPowerBrakeSlowdown: "hardware power brake",
+    }.items(),
 )
 def test_what_slows_the_card_down_is_named_as_nvml_numbers_it(reason, name, card, now):
     card.reasons = reason

@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from common import picked
+from common import TINY_TIMING, one_line, picked
 from stepscope.axes import MODES
 from stepscope.measure import timing
 from stepscope.measure.found import rows_of, summary
@@ -35,7 +35,7 @@ def kept(found, *keys, warmup=False):
     return [tuple(row[key] for key in keys) for row in found.rows if row["warmup"] == warmup]
 
 
-def test_a_loss_that_is_no_number_fails_its_modes_and_names_the_step(tiny, monkeypatch):
+def test_a_loss_that_is_no_number_fails_its_modes_and_names_the_step(monkeypatch):
     """Steps 0 to 2 are phased, and the third of them spoils the weights."""
     steps_run = []
 
@@ -47,7 +47,7 @@ def test_a_loss_that_is_no_number_fails_its_modes_and_names_the_step(tiny, monke
                     parameter.fill_(float("nan"))
 
     monkeypatch.setattr(Workload, "_optimizer", spoil)
-    process = measured(tiny)
+    process = measured(TINY_TIMING)
     found = {one["mode"]: (one["status"], one["reason"]) for one in process.statuses}
     assert found["step"] == ("failed", "loss is NaN at step 3")
     assert found["forward-backward"][0] == found["forward"][0] == "failed"
@@ -60,8 +60,8 @@ def test_a_loss_that_is_no_number_fails_its_modes_and_names_the_step(tiny, monke
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_phased_steps_of_the_heaviest_mode_come_first_then_free_ones_of_all(mode, tiny):
-    found = measured(tiny | {"mode": mode, "processes": 2})
+def test_phased_steps_of_the_heaviest_mode_come_first_then_free_ones_of_all(mode):
+    found = measured(TINY_TIMING | {"mode": mode, "processes": 2})
     modes = list(MODES)[: list(MODES).index(mode) + 1]
     assert picked(found.statuses, "mode", "status") == [(one, "ok") for one in reversed(modes)]
     expected = {(mode, "phased", phase) for phase in PHASES[mode]} | {
@@ -75,10 +75,8 @@ def test_phased_steps_of_the_heaviest_mode_come_first_then_free_ones_of_all(mode
     )
 
 
-def test_every_step_is_numbered_from_the_very_first_and_has_the_fewest_steps_where_no_time_is_left(
-    tiny,
-):
-    found = measured(tiny | {"warmup": 3, "steps": 2, "mode": "forward", "processes": 2})
+def test_every_step_is_numbered_from_the_very_first_and_without_time_the_fewest_are_run():
+    found = measured(TINY_TIMING | {"warmup": 3, "steps": 2, "mode": "forward", "processes": 2})
     assert kept(found, "mode", "kind", "step", warmup=True) == [
         *(("forward", "phased", step) for step in range(3)),
         ("forward", "free", 5),
@@ -93,8 +91,8 @@ def test_every_step_is_numbered_from_the_very_first_and_has_the_fewest_steps_whe
     assert first["value"] == found.rows[0]["seconds"]
 
 
-def test_operators_are_counted_in_the_last_process(tiny):
-    by_process = {process: measured(tiny | {"processes": 2}, process) for process in (1, 2)}
+def test_operators_are_counted_in_the_last_process():
+    by_process = {process: measured(TINY_TIMING | {"processes": 2}, process) for process in (1, 2)}
     counted = {
         process: picked(found.values, quantity="operators") for process, found in by_process.items()
     }
@@ -111,11 +109,11 @@ def fail_in(monkeypatch, name, error):
 
 
 @pytest.mark.parametrize(
-    "phase, first", [("_optimizer", 1), ("_backward", 2), ("_forward", 3), ("_inference", 4)]
+    "phase, first", {"_optimizer": 1, "_backward": 2, "_forward": 3, "_inference": 4}.items()
 )
-def test_a_mode_that_runs_out_of_memory_leaves_the_lighter_ones(phase, first, tiny, monkeypatch):
+def test_a_mode_that_runs_out_of_memory_leaves_the_lighter_ones(phase, first, monkeypatch):
     fail_in(monkeypatch, phase, torch.OutOfMemoryError("CUDA out of memory. Tried\nto allocate"))
-    found = measured(tiny)
+    found = measured(TINY_TIMING)
     modes = list(reversed(MODES))
     lighter = modes[first:] if phase != "_inference" else modes[:3]
     statuses = {one["mode"]: (one["status"], one["reason"]) for one in found.statuses}
@@ -129,7 +127,6 @@ def test_a_mode_that_runs_out_of_memory_leaves_the_lighter_ones(phase, first, ti
         } == PHASES[lighter[0]]
 
 
-def test_other_errors_pass_through(tiny, monkeypatch):
+def test_other_errors_pass_through(monkeypatch):
     fail_in(monkeypatch, "_backward", RuntimeError("illegal memory access"))
-    with pytest.raises(RuntimeError, match="illegal memory access"):
-        measured(tiny)
+    assert "illegal memory access" in one_line(RuntimeError, measured, TINY_TIMING)

@@ -3,6 +3,7 @@ do."""
 
 import pytest
 import torch
+from common import TINY_TIMING
 from pytest import approx
 from stepscope.measure import steps, workload
 from stepscope.measure.workload import Workload
@@ -14,10 +15,10 @@ from torch.nn import functional
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def test_loss_and_gradients_are_those_of_plain_pytorch(tiny):
+def test_loss_and_gradients_are_those_of_plain_pytorch():
     """Against the model by itself, PyTorch's own cross-entropy, and every gradient entry laid end
     to end."""
-    found = steps.computed(Workload(tiny))
+    found = steps.computed(Workload(TINY_TIMING))
     model = build_model(ModelShape(8, 16, 2, 2, 11), 6, "naive", "cpu", 0)
     tokens, targets = random_batch(11, 2, 6, "cpu", 0)
     loss = functional.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
@@ -52,15 +53,15 @@ def test_the_norm_of_a_large_gradient_is_not_rounded_away():
         {"optimizer": "torch"},
     ],
 )
-def test_every_way_gives_the_same_loss_and_gradients(options, tiny):
-    plain, other = (steps.computed(Workload(tiny | each)) for each in ({}, options))
+def test_every_way_gives_the_same_loss_and_gradients(options):
+    plain, other = (steps.computed(Workload(TINY_TIMING | each)) for each in ({}, options))
     assert other["loss"] == approx(plain["loss"], rel=1e-6)
     assert other["gradient_sample"] == approx(plain["gradient_sample"], abs=1e-6)
 
 
-@pytest.mark.parametrize("every, groups", [(0, 3), (1, 3), (2, 2), (3, 1)])
-def test_checkpointing_keeps_one_tensor_a_group_and_runs_each_block_twice(every, groups, tiny):
-    work = Workload(tiny | {"num_layers": 3, "checkpoint": every})
+@pytest.mark.parametrize("every, groups", {0: 3, 1: 3, 2: 2, 3: 1}.items())
+def test_checkpointing_keeps_one_tensor_a_group_and_runs_each_block_twice(every, groups):
+    work = Workload(TINY_TIMING | {"num_layers": 3, "checkpoint": every})
     calls, kept = [], []
     for name, module in work.model.module.named_modules():
         if name.endswith("feed_forward"):
@@ -77,16 +78,19 @@ def test_checkpointing_keeps_one_tensor_a_group_and_runs_each_block_twice(every,
     assert len(calls) == (6 if every else 3)
 
 
-def test_the_model_is_the_specs(tiny):
-    sdpa, naive = Workload(tiny | {"attention": "sdpa", "optimizer": "torch"}), Workload(tiny)
+def test_the_model_is_the_specs():
+    sdpa, naive = (
+        Workload(TINY_TIMING | {"attention": "sdpa", "optimizer": "torch"}),
+        Workload(TINY_TIMING),
+    )
     assert isinstance(sdpa.optimizer, torch.optim.AdamW)
     assert sdpa.model.blocks[0].attention.attend is load("attention", "sdpa").attention
     assert naive.model.blocks[0].attention.attend is load("attention", "naive").attention
 
 
 @pytest.mark.parametrize("name, autocast", [("fp32", False), ("bf16", True)])
-def test_inference_keeps_no_graph_and_16_bits_run_under_autocast(name, autocast, tiny):
-    work, seen = Workload(tiny | {"precision": name}), []
+def test_inference_keeps_no_graph_and_16_bits_run_under_autocast(name, autocast):
+    work, seen = Workload(TINY_TIMING | {"precision": name}), []
     work.model.module.register_forward_pre_hook(
         lambda *_: seen.append((torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")))
     )
@@ -95,8 +99,8 @@ def test_inference_keeps_no_graph_and_16_bits_run_under_autocast(name, autocast,
     assert seen == [(False, autocast), (True, autocast)]
 
 
-def test_a_free_step_starts_without_gradients_and_changes_the_weights(tiny):
-    work = Workload(tiny)
+def test_a_free_step_starts_without_gradients_and_changes_the_weights():
+    work = Workload(TINY_TIMING)
     weight, before = work.parameters[0], work.parameters[0].detach().clone()
     weight.grad = torch.full_like(weight, 1e9)
     steps.free(work)()
@@ -105,8 +109,8 @@ def test_a_free_step_starts_without_gradients_and_changes_the_weights(tiny):
     assert weight.grad.abs().max() < 1e3
 
 
-def test_without_an_optimizers_state_a_step_is_the_first_again(tiny):
-    work = Workload(tiny)
+def test_without_an_optimizers_state_a_step_is_the_first_again():
+    work = Workload(TINY_TIMING)
     steps.free(work)()
     assert work.optimizer._steps
     work.renew_optimizer()
@@ -120,25 +124,25 @@ def test_samples_lie_at_even_distances():
 
 
 @pytest.mark.parametrize(
-    "options, shown",
-    [
-        ({"compile": "graphs"}, "CUDA graphs need a GPU"),
-        ({"attention": "flex"}, "flex trains on a GPU only"),
-        ({"compile": "block"}, "torch.compile needs a C++ compiler on a CPU; install g++"),
-        ({"precision": "tf32"}, "TF32 is a format of NVIDIA's tensor cores; a CPU has none"),
-        ({"attention": "sdpa", "optimizer": "fused", "checkpoint": 1}, None),
-    ],
+    "shown, options",
+    {
+        "CUDA graphs need a GPU": {"compile": "graphs"},
+        "flex trains on a GPU only": {"attention": "flex"},
+        "torch.compile needs a C++ compiler on a CPU; install g++": {"compile": "block"},
+        "TF32 is a format of NVIDIA's tensor cores; a CPU has none": {"precision": "tf32"},
+        None: {"attention": "sdpa", "optimizer": "fused", "checkpoint": 1},
+    }.items(),
 )
-def test_what_a_cpu_cannot_do_is_said(options, shown, tiny, monkeypatch):
+def test_what_a_cpu_cannot_do_is_said(options, shown, monkeypatch):
     monkeypatch.setattr(workload.shutil, "which", lambda name: None)
-    assert workload.unsupported(tiny | options) == shown
+    assert workload.unsupported(TINY_TIMING | options) == shown
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a GPU")
-def test_replayed_steps_train_as_plain_ones_do(tiny):
+def test_replayed_steps_train_as_plain_ones_do():
     losses = []
     for how in ("none", "graphs"):
-        work = workload.workload(tiny | {"device": "cuda", "compile": how, "d_model": 32})
+        work = workload.workload(TINY_TIMING | {"device": "cuda", "compile": how, "d_model": 32})
         steps.free(work, "forward-backward")()
         work.capture()
         for _ in range(5):

@@ -56,12 +56,12 @@ def test_the_widest_precision_comes_first():
 
 @pytest.mark.parametrize(
     "text, complaint",
-    [
-        ("x = 1\n", r"mine.py: there is no ABOUT = Optimizer\(...\) at its top level; add it"),
-        ("ABOUT = Loss(label='a')\n", r"mine.py: there is no ABOUT = Optimizer\(...\)"),
-        ("ABOUT = Optimizer(label='a', state=2)\n", r"mine.py: ABOUT: .*'workspace'"),
-        ("ABOUT = Optimizer(label=name)\n", r"mine.py: ABOUT takes literals alone"),
-    ],
+    {
+        "x = 1\n": r"mine.py: there is no ABOUT = Optimizer\(...\) at its top level; add it",
+        "ABOUT = Loss(label='a')\n": r"mine.py: there is no ABOUT = Optimizer\(...\)",
+        "ABOUT = Optimizer(label='a', state=2)\n": r"mine.py: ABOUT: .*'workspace'",
+        "ABOUT = Optimizer(label=name)\n": r"mine.py: ABOUT takes literals alone",
+    }.items(),
 )
 def test_a_module_that_says_it_wrongly_is_named(text, complaint, optimizers):
     (optimizers / "mine.py").write_text(text)

@@ -6,9 +6,10 @@ import torch.nn.functional as F
 from stepscope.model.attention import naive
 from stepscope.model.chosen import load
 from stepscope.model.softmax import softmax
+from watching import Recorder, assert_same
 
 
-def test_softmax_of_usual_extreme_and_masked_logits(assert_same):
+def test_softmax_of_usual_extreme_and_masked_logits():
     x = torch.tensor(
         [
             [0.3, -1.2, 0.8],
@@ -38,12 +39,12 @@ def test_softmax_of_low_precision_is_exact_up_to_the_final_rounding(dtype):
     )
 
 
-def test_naive_makes_the_mask_once_and_keeps_none_of_an_earlier_length(record_operations):
+def test_naive_makes_the_mask_once_and_keeps_none_of_an_earlier_length():
     q = torch.randn(2, 12, 4)
     naive.kept_causal_mask.cache_clear()
-    with record_operations() as first:
+    with Recorder() as first:
         naive.attention(q, q, q, True)
-    with record_operations() as second:
+    with Recorder() as second:
         naive.attention(q, q, q, True)
     assert first.names.count("triu") == 1
     assert "triu" not in second.names

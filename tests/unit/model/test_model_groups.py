@@ -14,7 +14,7 @@ def shape(**more):
     return ModelShape(d_model=24, d_ff=40, num_layers=3, num_heads=4, vocab_size=31, **more)
 
 
-@pytest.mark.parametrize("heads, width", [(0, 24), (4, 24), (2, 12), (1, 6)])
+@pytest.mark.parametrize("heads, width", {0: 24, 4: 24, 2: 12, 1: 6}.items())
 def test_parameters_are_those_of_the_built_model_and_of_the_formula(heads, width):
     own = shape(key_value_heads=heads)
     model = build_model(own, CONTEXT, "naive", "meta", seed=0)
@@ -24,13 +24,13 @@ def test_parameters_are_those_of_the_built_model_and_of_the_formula(heads, width
 
 
 @pytest.mark.parametrize(
-    "given, said",
-    [
-        ({"key_value_heads": 3}, "num_heads = 4 is not divisible by key_value_heads = 3"),
-        ({"key_value_heads": 8}, "num_heads = 4 is not divisible by key_value_heads = 8"),
-        ({"key_value_heads": -1}, "key_value_heads must be a positive integer or 0, not -1"),
-        ({"window": 2.0}, "window must be a positive integer or 0, not 2.0"),
-    ],
+    "said, given",
+    {
+        "num_heads = 4 is not divisible by key_value_heads = 3": {"key_value_heads": 3},
+        "num_heads = 4 is not divisible by key_value_heads = 8": {"key_value_heads": 8},
+        "key_value_heads must be a positive integer or 0, not -1": {"key_value_heads": -1},
+        "window must be a positive integer or 0, not 2.0": {"window": 2.0},
+    }.items(),
 )
 def test_a_shape_that_cannot_be_is_one_line(given, said):
     assert one_line(ValueError, shape, **given) == said

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from stepscope.model.chosen import load
+from watching import Recorder
 
 SHAPES = [(3, 5), (7,), (), (2, 3, 4), (1, 1)]
 SETTINGS = [
@@ -51,12 +52,12 @@ def test_which_pytorch_implementation():
     assert load("optimizer", "fused").make(_parameters()).param_groups[0]["fused"] is True
 
 
-def test_own_launches_seven_operations_a_parameter_and_never_waits(record_operations):
+def test_own_launches_seven_operations_a_parameter_and_never_waits():
     parameters = _parameters()
     optimizer = load("optimizer", "own").make(parameters)
     _set_gradients(parameters, 0)
     optimizer.step()
-    with record_operations() as recorded:
+    with Recorder() as recorded:
         optimizer.step()
     with_gradient = len(SHAPES) - 1
     update = ["lerp_", "mul_", "addcmul_", "sqrt", "add_", "mul_", "addcdiv_"]

@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 import written_out
+from common import one_line
 from stepscope.model.attention import naive, sdpa
 from stepscope.model.chosen import load as chosen
 from stepscope.model.losses.own import cross_entropy
@@ -22,6 +23,7 @@ from stepscope.model.transformer import (
 )
 from torch.autograd import grad
 from torch.testing import assert_close
+from watching import Recorder
 
 SHAPE = ModelShape(24, 40, 3, 4, 31)
 CONTEXT = 10
@@ -163,10 +165,10 @@ def test_model_and_all_its_gradients(attention, length, way):
 
 
 @pytest.mark.parametrize("attention, products", [("naive", 7), ("sdpa", 6)])
-def test_autocast(attention, products, batch, record_operations):
+def test_autocast(attention, products, batch):
     model = built(attention)
     expected = _loss(model, batch)
-    with record_operations() as recorded, torch.autocast("cpu", torch.bfloat16):
+    with Recorder() as recorded, torch.autocast("cpu", torch.bfloat16):
         logits = model(batch[0])
         loss = cross_entropy(logits, batch[1])
     loss.backward()
@@ -184,7 +186,7 @@ def test_autocast(attention, products, batch, record_operations):
 
 
 @pytest.mark.parametrize("attention", ["naive", "sdpa"])
-def test_a_step_neither_casts_nor_waits_nor_builds_constants(attention, batch, record_operations):
+def test_a_step_neither_casts_nor_waits_nor_builds_constants(attention, batch):
     model = built(attention)
     optimizer = chosen("optimizer", "own").make(model.parameters())
 
@@ -194,7 +196,7 @@ def test_a_step_neither_casts_nor_waits_nor_builds_constants(attention, batch, r
         optimizer.step()
 
     step()  # makes the mask and the optimizer's state
-    with record_operations() as recorded:
+    with Recorder() as recorded:
         step()
     ran = set(recorded.names)
     assert {"mm", "lerp_"} <= ran
@@ -269,10 +271,12 @@ def test_initial_weights_are_truncated_normal():
 
 
 def test_a_context_is_not_empty_and_a_sequence_no_longer_than_it():
-    with pytest.raises(ValueError, match="sequence of 11 tokens is longer than the context of 10"):
-        _model()(torch.zeros(1, CONTEXT + 1, dtype=torch.int64))
-    with pytest.raises(ValueError, match="context must be a positive integer, not 0"):
-        build_model(SHAPE, 0, "naive", "cpu", seed=0)
+    assert "sequence of 11 tokens is longer than the context of 10" in one_line(
+        ValueError, _model(), torch.zeros(1, CONTEXT + 1, dtype=torch.int64)
+    )
+    assert "context must be a positive integer, not 0" in one_line(
+        ValueError, build_model, SHAPE, 0, "naive", "cpu", seed=0
+    )
 
 
 def test_random_batch():

@@ -216,6 +216,19 @@ def test_page_one_begins_at_what_people_run_and_its_mfu_is_that_of_palm(data):
     assert not found.most.before.mfu_narrow
 
 
+def test_what_is_made_of_two_cards_is_told(data):
+    """The large product of the example ran on another card than its step at batch 2, and on that of
+    the step at batch 4."""
+    found = ladder.facts(data)
+    rate = found.machine.rate("bf16")
+    assert found.across_cards(rate, found.ladder.plain.step)
+    assert not found.across_cards(rate, found.most.rung.step)
+    uuids = data.rows("cells").set_index("cell")["gpu_uuid"]
+    (product,) = rate.cells
+    (here,), (there,) = found.ladder.plain.step.cells, found.most.rung.step.cells
+    assert uuids[product] == uuids[there] != uuids[here]
+
+
 def test_the_step_as_written_comes_second(data):
     found = ladder.facts(data)
     assert found.ladder.is_tuned and not found.written.is_tuned

@@ -55,7 +55,7 @@ def test_the_table_has_four_digits_and_the_interval(data):
 
 
 @pytest.mark.parametrize(
-    "kind, verdict", [("fp8", "same"), ("fp16", "does not learn"), ("tf32", None), (None, None)]
+    "kind, verdict", {"fp8": "same", "fp16": "does not learn", "tf32": None, None: None}.items()
 )
 def test_the_ladder_tells_of_the_coarse_rung_as_it_was_trained(kind, verdict, data):
     ladder = SimpleNamespace(coarse=SimpleNamespace(kind=kind) if kind else None)

@@ -19,30 +19,30 @@ NBSP = "\N{NO-BREAK SPACE}"
 
 
 @pytest.mark.parametrize(
-    "quantity, said",
-    [
-        (Quantity(0.4241, "s"), "424 ms"),
-        (Quantity(2.0858, "s"), "2,086 ms"),
-        (Quantity(250.0, "s"), "250 s"),
-        (Quantity(4.46e-6, "s"), "4.46 µs"),
-        (Quantity(0.0009996, "s"), "1,000 µs"),
-        (Quantity(88.9 * 2**30, "B"), "88.9 GiB"),
-        (Quantity(512 * 2**20, "B"), "512 MiB"),
-        (Quantity(7.63e14, "FLOP/s"), "763 TFLOP/s"),
-        (Quantity(4.156e12, "B/s"), "4.16 TB/s"),
-        (Quantity(3.4068e9, "parameters"), "3.41 billion"),
-        (Quantity(6148.0, "count"), "6,148"),
-        (Quantity(0.3812, "share"), "38 %"),
-        (Quantity(0.28, "gap"), "+28 %"),
-        (Quantity(-0.0213, "gap"), "−2.1 %"),
-        (Quantity(1e-7, "gap"), "0 %"),
-        (Quantity(4.0, "exact"), "4"),
-        (Quantity(10.009765625, "exact"), "10.0098"),
-        (Quantity(4.917, "1", 4.83, 5.0), "4.92"),
-        (Quantity(4.2, "1", 2.6, 6.9), "4.2 [2.6, 6.9]"),
-        (Quantity(0.060, "s", 0.047, 0.077), "60 [47, 77] ms"),
-        (Quantity(1.4e-3, "s", 0.2e-3, 9.6e-3), "1.4 [0.2, 9.6] ms"),  # its low end is no 0
-    ],
+    "said, quantity",
+    {
+        "424 ms": Quantity(0.4241, "s"),
+        "2,086 ms": Quantity(2.0858, "s"),
+        "250 s": Quantity(250.0, "s"),
+        "4.46 µs": Quantity(4.46e-6, "s"),
+        "1,000 µs": Quantity(0.0009996, "s"),
+        "88.9 GiB": Quantity(88.9 * 2**30, "B"),
+        "512 MiB": Quantity(512 * 2**20, "B"),
+        "763 TFLOP/s": Quantity(7.63e14, "FLOP/s"),
+        "4.16 TB/s": Quantity(4.156e12, "B/s"),
+        "3.41 billion": Quantity(3.4068e9, "parameters"),
+        "6,148": Quantity(6148.0, "count"),
+        "38 %": Quantity(0.3812, "share"),
+        "+28 %": Quantity(0.28, "gap"),
+        "−2.1 %": Quantity(-0.0213, "gap"),
+        "0 %": Quantity(1e-7, "gap"),
+        "4": Quantity(4.0, "exact"),
+        "10.0098": Quantity(10.009765625, "exact"),
+        "4.92": Quantity(4.917, "1", 4.83, 5.0),
+        "4.2 [2.6, 6.9]": Quantity(4.2, "1", 2.6, 6.9),
+        "60 [47, 77] ms": Quantity(0.060, "s", 0.047, 0.077),
+        "1.4 [0.2, 9.6] ms": Quantity(1.4e-3, "s", 0.2e-3, 9.6e-3),  # its low end is no 0
+    }.items(),
 )
 def test_in_a_sentence(quantity, said):
     assert str(quantity) == said.replace(" ", NBSP)

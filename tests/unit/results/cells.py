@@ -1,13 +1,11 @@
 """Cells for tests: a plan, records and samples as the measuring programs write them, of numbers
 that a test gives."""
 
-import hashlib
 import json
 
 import numpy as np
-import pandas as pd
 from common import picked
-from stepscope.measure.samples import COLUMNS
+from stepscope.measure.record import write
 
 SHAPE = {
     "d_model": 64,
@@ -75,9 +73,7 @@ class Results:
         planned = picked(spec.get("variants", [{"name": "step"}]), "name")
         names = picked(samples, "variant") or planned
         variants = {each: {"status": "ok", "reason": ""} for each in names}
-        text = pd.DataFrame(list(samples), columns=COLUMNS).to_csv(index=False)
         written = {
-            "schema_version": 3,
             "study": study,
             "spec": spec,
             "code": "c0de",
@@ -96,14 +92,12 @@ class Results:
                 "versions": {"torch": "2.0", "python": "3.12"},
                 "settings": {"threads": 1},
             },
-            "samples_sha256": hashlib.sha256(text.encode()).hexdigest(),
         } | record
         folder = self.folder / name
         (folder / "analysis").mkdir(parents=True)
         for table, own in (analysis or {}).items():
             (folder / f"analysis/{table}.csv").write_text(own)
-        (folder / "samples.csv").write_text(text)
-        (folder / "record.json").write_text(json.dumps(written))
+        write(folder, samples, written)
         return folder
 
     def plan(self, missing=(), **machines):

@@ -6,7 +6,7 @@ import sys
 
 import aggregate
 import pytest
-from common import ROOT
+from common import ROOT, one_line
 from pytest import approx
 from stepscope.formulas.flops import step_flops
 from stepscope.model.shape import ModelShape
@@ -132,8 +132,7 @@ def test_results_of_another_run_may_have_been_measured_with_another_budget(resul
 
 def test_a_plan_that_is_none_is_told_in_one_line(results, tmp_path, monkeypatch):
     (tmp_path / "plan.json").write_text("[]")
-    with pytest.raises(SystemExit, match="is no plan"):
-        run(results, monkeypatch, tmp_path / "plan.json")
+    assert "is no plan" in one_line(SystemExit, run, results, monkeypatch, tmp_path / "plan.json")
 
 
 def test_a_label_of_two_machines_is_said_in_the_log(results, monkeypatch, capsys):

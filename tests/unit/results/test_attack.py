@@ -8,6 +8,7 @@ from pathlib import Path
 
 import attack
 import pytest
+from common import QUICK
 
 COUNTS = {
     "fits": 8,
@@ -28,10 +29,6 @@ def test_hostile_files_are_refused_or_do_no_harm(kind, tmp_path):
     assert sum(verdict == "refused" for verdict, _, _ in found) >= COUNTS[kind] / 4
 
 
-BUDGET = {"warmup": 1, "steps": 3, "max_steps": 3, "max_seconds": 0, "processes": 1}
-PLACE = {"study": "timing", "context": 6, "batch": 2, "seed": 0, "device": "cpu", "threads": 1}
-
-
 @pytest.mark.parametrize("part", ["takes", "loss", "returned", "in_phase"])
 def test_hostile_steps_are_refused_in_one_line_or_measured(part, tmp_path):
     """All that does not end the process, in this one."""
@@ -45,7 +42,7 @@ def test_hostile_steps_are_refused_in_one_line_or_measured(part, tmp_path):
             continue
         file = tmp_path / f"{part}_{number}.py"
         file.write_text(attack.steps.source("pass", {part: value}))
-        spec = PLACE | BUDGET | {"step": f"{file}:build"}
+        spec = QUICK | {"study": "timing", "steps": 3, "step": f"{file}:build"}
         try:
             found = timing.measure(spec, Telemetry(None), 1)
         except ModelError as error:
@@ -59,13 +56,13 @@ def test_hostile_steps_are_refused_in_one_line_or_measured(part, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "spoil, said",
-    [
-        (lambda cell: cell.write_rows(cell.samples[:1]), "the spec asks for"),
-        (lambda cell: scaled(cell), "which no device reaches"),
-        (lambda cell: of_study(cell, "x" * 10_000), "record.json is of another study: 'xxx"),
-        (lambda cell: of_study(cell, "\0"), r"record.json is of another study: '\x00', not timing"),
-    ],
+    "said, spoil",
+    {
+        "the spec asks for": lambda cell: cell.write_rows(cell.samples[:1]),
+        "which no device reaches": lambda cell: scaled(cell),
+        "record.json is of another study: 'xxx": lambda cell: of_study(cell, "x" * 10_000),
+        r"record.json is of another study: '\x00', not timing": lambda cell: of_study(cell, "\0"),
+    }.items(),
 )
 def test_what_cannot_be_is_told(spoil, said, tmp_path, monkeypatch):
     spoilers = (lambda cell, draw: spoil(cell) or "planted",)

@@ -8,7 +8,7 @@ from scipy import stats
 from stepscope.results import cells as reading
 from stepscope.results import comparisons, series
 
-from tests.unit.results.cells import SHAPE, Results, attention, sample, turns
+from tests.unit.results.cells import SHAPE, attention, sample, turns
 
 RUNGS = [
     {"name": "fp32", "precision": "fp32"},
@@ -32,11 +32,6 @@ def compared(results):
 
 def ladder(results, rows, device="cpu"):
     results.add("lab/ladder/nano/ctx32", SHAPE | {"variants": RUNGS, "device": device}, rows)
-
-
-@pytest.fixture
-def results(tmp_path):
-    return Results(tmp_path)
 
 
 def test_rungs_are_compared_with_what_they_come_after_and_with_the_first(results):

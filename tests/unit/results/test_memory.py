@@ -5,14 +5,13 @@ by hand: 2 x 11 x 8 + 2 x (4 x 8 x 8 + 3 x 8 x 16 + 2 x 8) + 8 = 1,496.
 """
 
 import pandas as pd
-import pytest
 from stepscope.formulas import footprint_peak
 from stepscope.formulas.footprint import Setup
 from stepscope.model.shape import ModelShape
 from stepscope.results import cells as reading
 from stepscope.results import writing
 
-from tests.unit.results.cells import Results, sample
+from tests.unit.results.cells import sample
 
 NAME = "lab/memory/tiny/ctx6/fp32"
 SPEC = {
@@ -43,11 +42,6 @@ ANALYSIS = {
     ),
     "memory_timeline": "time,phase,cast_weights\n0,forward,0\n1,forward,30\n2,backward,20\n",
 }
-
-
-@pytest.fixture
-def results(tmp_path):
-    return Results(tmp_path)
 
 
 def recorded(results, name=NAME, about=ABOUT, summary=None, **spec):

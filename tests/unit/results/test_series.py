@@ -9,7 +9,7 @@ from scipy import stats
 from stepscope.results import cells as reading
 from stepscope.results import data_sheets, series
 
-from tests.unit.results.cells import SHAPE, Results, attention, sample, value
+from tests.unit.results.cells import SHAPE, attention, sample, value
 
 TIMING = "lab/timing/nano/ctx32/fp32"
 GPU = {"device": "cuda"}
@@ -30,11 +30,6 @@ def row(frame, quantity, **where):
 
 def median(frame, quantity, **where):
     return row(frame, quantity, **where)["median"]
-
-
-@pytest.fixture
-def results(tmp_path):
-    return Results(tmp_path)
 
 
 @pytest.fixture

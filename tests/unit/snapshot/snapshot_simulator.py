@@ -9,8 +9,11 @@ import copy
 import gzip
 import pickle
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from common import picked
+from stepscope.snapshot import analysis
 
 SEGMENT, SLOT, BASE = 64 << 20, 1 << 20, 0x7F00_0000_0000
 PLACES = range(BASE, BASE + SEGMENT, SLOT)
@@ -163,6 +166,12 @@ def written(content, path, protocol=4):
     return path
 
 
+def analyse(content):
+    """The tables of a simulator's or any other snapshot, by name."""
+    with TemporaryDirectory() as folder:
+        return analysis.analyse_file(written(content, Path(folder) / "snapshot.pickle"))
+
+
 def runs(found):
     """Stretches of events in one phase of one step, as the timeline has them: columns step, phase,
     start and end (the first and the last event), and what is active after the end."""
@@ -186,6 +195,11 @@ def phases_of(found):
 def at_peak(found):
     """Category → bytes at the peak."""
     return found["memory_peak"].set_index("category")["bytes"]
+
+
+def held(content, *categories):
+    """Bytes of some categories at a snapshot's peak."""
+    return at_peak(analyse(content))[[*categories]].tolist()
 
 
 def summary_of(found):

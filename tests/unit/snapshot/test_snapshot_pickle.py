@@ -137,19 +137,16 @@ def test_a_file_cut_off_anywhere_is_refused(tmp_path):
     path = tmp_path / "cut.pickle"
     for length in range(0, len(raw) - 1, 7):
         path.write_bytes(raw[:length])
-        with pytest.raises(SnapshotError, match="damaged"):
-            loader.read(path)
+        assert "damaged" in one_line(SnapshotError, loader.read, path)
 
 
 def test_a_packed_file_that_is_cut_off_or_a_bomb_is_refused(tmp_path):
     path = written(Simulator(*[(1000, FORWARD)] * 50), tmp_path / "a.pickle.gz")
     raw = path.read_bytes()
     path.write_bytes(raw[: len(raw) // 2])
-    with pytest.raises(SnapshotError, match="cut off or damaged"):
-        loader.read(path)
+    assert "cut off or damaged" in one_line(SnapshotError, loader.read, path)
     path.write_bytes(gzip.compress(bytes(100 << 20)))
-    with pytest.raises(SnapshotError, match="unpacked it is larger than 64 MB"):
-        loader.read(path)
+    assert "unpacked it is larger than 64 MB" in one_line(SnapshotError, loader.read, path)
 
 
 def test_shared_lists_end_within_the_limits(tmp_path, monkeypatch):

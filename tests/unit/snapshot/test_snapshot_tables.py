@@ -12,7 +12,9 @@ from snapshot_simulator import (
     OPTIMIZER,
     SEGMENT,
     Simulator,
+    analyse,
     at_peak,
+    held,
     phases_of,
     python_frame,
     runs,
@@ -47,7 +49,7 @@ def training(steps=2):
     return simulator
 
 
-def test_categories_from_stacks_and_lives(analyse):
+def test_categories_from_stacks_and_lives():
     found = analyse(training())
     timeline = found["memory_timeline"].set_index("event")
     # segment, 2 before, 6 of the first step: all is alive; other: workspace and unknown
@@ -69,7 +71,7 @@ def test_categories_from_stacks_and_lives(analyse):
     assert told["step"].tolist() == [0] * 3 + [1] * 3
 
 
-def test_a_backward_pass_in_python_is_one(held):
+def test_a_backward_pass_in_python_is_one():
     """An autograd.Function has a frame of its own in autograd's thread."""
     simulator = Simulator((1000, FORWARD))
     own = python_frame("backward", 35, "/home/user/loss.py")
@@ -79,7 +81,7 @@ def test_a_backward_pass_in_python_is_one(held):
     assert held(simulator, "activations", "gradients", "optimizer state") == [1000, 30, 4]
 
 
-def test_what_is_held_is_at_least_what_is_active(analyse):
+def test_what_is_held_is_at_least_what_is_active():
     """torch.profiler's memory events of a processor have no segments over time."""
     simulator = Simulator()
     simulator.free(simulator.alloc(1 << 20), simulator.alloc(1 << 20))
@@ -89,14 +91,14 @@ def test_what_is_held_is_at_least_what_is_active(analyse):
     assert row["reserved_at_peak"] == row["peak"] == 2 << 20
 
 
-def test_what_a_backward_pass_leaves_when_memory_runs_out_is_unknown(held):
+def test_what_a_backward_pass_leaves_when_memory_runs_out_is_unknown():
     simulator = Simulator((1000, MADE), (500, FORWARD), (1010, AUTOGRAD))
     assert held(simulator, "activations", "gradients", "unknown") == [500, 1010, 0]
     simulator.oom(1 << 40, 0, AUTOGRAD)
     assert held(simulator, "activations", "gradients", "unknown") == [500, 0, 1010]
 
 
-def test_without_stacks_or_annotations_all_is_unknown(analyse):
+def test_without_stacks_or_annotations_all_is_unknown():
     content = training().snapshot()
     for part in (*content["device_traces"][0], *content["segments"][0]["blocks"]):
         del part["frames"]
@@ -106,7 +108,7 @@ def test_without_stacks_or_annotations_all_is_unknown(analyse):
     assert set(runs(found)["phase"]) == {""}
 
 
-def test_stacks_of_the_final_state_tell_of_what_is_left(held):
+def test_stacks_of_the_final_state_tell_of_what_is_left():
     """_record_memory_history(context="state"): events have no stacks, blocks that are there at the
     end have."""
     simulator = training()
@@ -117,7 +119,7 @@ def test_stacks_of_the_final_state_tell_of_what_is_left(held):
     assert held(content, "parameters", "optimizer state", "unknown") == [1000, 2000, 1 << 19]
 
 
-def test_annotations_alone_tell_phases_and_categories(analyse):
+def test_annotations_alone_tell_phases_and_categories():
     simulator = Simulator()
     for step in (7, 8):
         with simulator.annotated(f"ProfilerStep#{step}"):
@@ -136,7 +138,7 @@ def test_annotations_alone_tell_phases_and_categories(analyse):
     assert at_peak(found)[["activations", "gradients"]].tolist() == [500, 100]
 
 
-def test_annotations_before_the_first_event_prove_a_cut(analyse):
+def test_annotations_before_the_first_event_prove_a_cut():
     simulator = Simulator()
     with simulator.annotated("backward of nothing"):
         pass
@@ -150,7 +152,7 @@ def test_annotations_before_the_first_event_prove_a_cut(analyse):
 @pytest.mark.parametrize(
     "gone", ["time_us", "frames", "external_annotations", "requested_size", "address"]
 )
-def test_older_layouts_lack_fields(analyse, gone):
+def test_older_layouts_lack_fields(gone):
     simulator = training()
     content = simulator.snapshot(first=3)  # parameters and batch were there before
     content.pop(gone, None)
@@ -170,7 +172,7 @@ def test_older_layouts_lack_fields(analyse, gone):
 
 
 @pytest.mark.parametrize("traces", [None, [], [[]]])
-def test_segments_without_a_history(analyse, traces):
+def test_segments_without_a_history(traces):
     """torch.cuda.memory_snapshot(), and snapshots with _record_memory_history("state")."""
     content = Simulator((1000, MADE)).snapshot()
     without = content | {"device_traces": traces}
@@ -181,12 +183,12 @@ def test_segments_without_a_history(analyse, traces):
     assert found["memory_timeline"]["event"].tolist() == [-1]
 
 
-def test_a_snapshot_of_nothing_has_tables_without_rows(analyse):
+def test_a_snapshot_of_nothing_has_tables_without_rows():
     found = analyse({"segments": [], "device_traces": [[], []]})
     assert all(table.empty for table in found.values())
 
 
-def test_each_device_has_its_own_rows(analyse):
+def test_each_device_has_its_own_rows():
     first, second = training(), Simulator(device=1)
     second.free(second.alloc(77))
     second.oom(1 << 33, 4096)
@@ -206,7 +208,7 @@ def test_each_device_has_its_own_rows(analyse):
         assert set(found[f"memory_{name}"]["device"]) == {0, 1}
 
 
-def test_a_long_timeline_keeps_the_peak_and_its_extremes(analyse):
+def test_a_long_timeline_keeps_the_peak_and_its_extremes():
     simulator = Simulator()
     for number in range(4000):
         made = simulator.alloc(10 + number % 97)
@@ -222,14 +224,14 @@ def test_a_long_timeline_keeps_the_peak_and_its_extremes(analyse):
     assert timeline["active"].tolist() == [simulator.active[event + 1] for event in events]
 
 
-def test_the_largest_lines_and_allocations_stand(analyse):
+def test_the_largest_lines_and_allocations_stand():
     made = [(100 + number, [python_frame("f", number), *FORWARD]) for number in range(63)]
     found = analyse(Simulator(*made))
     assert found["memory_lines"]["bytes"].tolist() == list(range(162, 99, -1))
     assert found["memory_largest"]["bytes"].tolist() == list(range(162, 122, -1))
 
 
-def test_equal_allocations_are_one_row(analyse):
+def test_equal_allocations_are_one_row():
     simulator = Simulator()
     for _ in range(3):
         simulator.free(simulator.alloc(5000, FORWARD))
@@ -239,18 +241,15 @@ def test_equal_allocations_are_one_row(analyse):
 
 @pytest.mark.parametrize(
     "file, shown",
-    [
-        ("/home/user/train.py", "train.py"),
-        (
-            "/work/a/scripts/old/scripts/stepscope/model/softmax.py",
-            "scripts/stepscope/model/softmax.py",
-        ),
-        ("C:\\code\\train.py", "train.py"),
-        ("/home/user/package/__init__.py", "package/__init__.py"),
-        ("<stdin>", "<stdin>"),
-        ("/tmp/ipykernel_12/34.py", "34.py"),
-        ("/home/user/einops/train.py", "train.py"),
-    ],
+    {
+        "/home/user/train.py": "train.py",
+        "/work/scripts/old/scripts/stepscope/softmax.py": "scripts/stepscope/softmax.py",
+        "C:\\code\\train.py": "train.py",
+        "/home/user/package/__init__.py": "package/__init__.py",
+        "<stdin>": "<stdin>",
+        "/tmp/ipykernel_12/34.py": "34.py",
+        "/home/user/einops/train.py": "train.py",
+    }.items(),
 )
 def test_user_code(file, shown):
     frame = Frame(file, 5, "<module>")
@@ -283,7 +282,7 @@ def test_a_hook_that_only_watches_is_no_user_code():
     assert not stacks.is_user(Frame("/work/scripts/a.py", 5, "__torch_dispatch__"))
 
 
-def test_actions_of_a_newer_pytorch_do_no_harm(analyse):
+def test_actions_of_a_newer_pytorch_do_no_harm():
     simulator = Simulator()
     simulator._event("workspace_snapshot", 0, 0)
     simulator.free(simulator.alloc(9))

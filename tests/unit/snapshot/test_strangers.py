@@ -4,6 +4,7 @@ import os
 
 import pandas as pd
 import pytest
+from common import one_line
 from snapshot_simulator import (
     AUTOGRAD,
     BATCH,
@@ -14,7 +15,9 @@ from snapshot_simulator import (
     OPTIMIZER,
     USER,
     Simulator,
+    analyse,
     at_peak,
+    held,
     python_frame,
     summary_of,
     torch_frame,
@@ -25,7 +28,7 @@ from stepscope.snapshot.events import Frame, Snapshot
 
 
 @pytest.mark.parametrize("midway", [0, 3])
-def test_casts_of_activations_are_no_cast_weights(held, midway):
+def test_casts_of_activations_are_no_cast_weights(midway):
     """Weights of 1000 and 3000 bytes in fp32: in 16 bits 500 and 1500; all other casts are of
     activations."""
     casts = [(size, CAST) for size in (500, 1500, 700, 1000, 499)]
@@ -33,7 +36,7 @@ def test_casts_of_activations_are_no_cast_weights(held, midway):
     assert held(content, "cast weights", "activations") == [2000, 700 + 1000 + 499]
 
 
-def test_a_folder_called_optimization_makes_nothing_an_optimizers(held):
+def test_a_folder_called_optimization_makes_nothing_an_optimizers():
     def in_folder(frames):
         place = "/home/llm-optimization"
         return [
@@ -68,33 +71,33 @@ def test_optimizers_by_function_and_class(frames, kind):
     assert stacks.kinds(snapshot)[0] == kind
 
 
-def test_a_step_that_calls_the_model_is_a_step_of_training(held):
+def test_a_step_that_calls_the_model_is_a_step_of_training():
     """Trainer.step: the batch that it allocates itself is none of an optimizer's."""
     trainer = [python_frame("step", 40, "/home/user/trainer.py"), USER]
     simulator = Simulator((300, trainer), (500, [FORWARD[0], CALL, *trainer]), (80, OPTIMIZER))
     assert held(simulator, "unknown", "activations", "optimizer state") == [300, 500, 80]
 
 
-def test_what_was_allocated_before_the_recording_is_told(analyse):
+def test_what_was_allocated_before_the_recording_is_told():
     found = analyse(Simulator((1 << 19, BATCH), (1 << 18, BATCH)).snapshot(first=2))
     assert summary_of(found)["unknown_before"] == 1 << 19 and at_peak(found)["unknown"] == 3 << 18
     assert "of what is unknown, 0.5 MiB were allocated before" in summary.markdown(found, "x")
 
 
-def test_the_peak_is_told_in_requested_and_in_rounded_bytes(analyse):
+def test_the_peak_is_told_in_requested_and_in_rounded_bytes():
     """The allocator hands out multiples of 512 bytes."""
     row = summary_of(analyse(Simulator([1], [512], [513])))
     assert (row["peak"], row["peak_allocated"]) == (1026, 512 + 512 + 1024)
 
 
 @pytest.mark.parametrize("without, said", [(90, False), (91, True)])
-def test_frames_that_are_missing_are_said(analyse, without, said):
+def test_frames_that_are_missing_are_said(without, said):
     simulator = Simulator((1000 * (100 - without), BATCH), (1000 * without, []))
     told = "91.0 % of the allocated bytes have no line" in summary.markdown(analyse(simulator), "x")
     assert told == said
 
 
-def test_whole_stacks(analyse):
+def test_whole_stacks():
     found = analyse(Simulator((1000, MADE), (500, FORWARD), (600, FORWARD)))
     rows = found["memory_lines"]
     assert rows["bytes"].tolist() == [1100, 1000] and rows["blocks"].tolist() == [2, 1]
@@ -110,7 +113,7 @@ def nested(levels, times):
 
 @pytest.mark.parametrize("name", [nested(60, 2), nested(150, 1), 5, {"a": 1}])
 @pytest.mark.parametrize("where", ["frame", "annotation", "state"])
-def test_a_name_that_is_no_text_is_refused_at_once(analyse, name, where):
+def test_a_name_that_is_no_text_is_refused_at_once(name, where):
     """Of a function, a range, a block's state."""
     simulator = Simulator((500, [python_frame("f")]))
     with simulator.annotated("forward"):
@@ -130,8 +133,9 @@ def test_a_name_that_is_no_text_is_refused_at_once(analyse, name, where):
 
 def test_a_pipe_is_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(SnapshotError, match="pipe: this is a pipe or a device"):
-        analysis.analyse_file(tmp_path / "pipe")
+    assert "pipe: this is a pipe or a device" in one_line(
+        SnapshotError, analysis.analyse_file, tmp_path / "pipe"
+    )
 
 
 def test_sixty_megabytes_of_empty_dicts_are_one_line(run_analyze, tmp_path):
@@ -152,7 +156,7 @@ def test_control_characters_never_reach_the_terminal(run_analyze, tmp_path):
 @pytest.mark.parametrize(
     "inner, outer", [("<lambda>", "cuda"), ("convert", "to"), ("<lambda>", "bfloat16")]
 )
-def test_what_moves_a_module_to_its_device_makes_parameters(held, inner, outer):
+def test_what_moves_a_module_to_its_device_makes_parameters(inner, outer):
     """`model.cuda()` outside every constructor: the innermost frame is a function within torch's
     own `Module`."""
     names = (inner, "_apply", "_apply", outer)

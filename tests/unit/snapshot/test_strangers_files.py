@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 from common import STRANGERS
-from snapshot_simulator import summary_of
+from snapshot_simulator import analyse, summary_of
 from stepscope.report import recordings
 from stepscope.snapshot import analysis, summary
 
@@ -36,7 +36,7 @@ def test_peaks(name, peak, blocks):
 
 
 @pytest.mark.parametrize("line", [2**64 - 1, None, -1, "7"])
-def test_a_line_that_is_not_known(analyse, line):
+def test_a_line_that_is_not_known(line):
     content = content_of("01_line.pickle")
     content["device_traces"][0][0]["frames"][0]["line"] = line
     frames = set(analyse(content)["memory_lines"]["frame"])
@@ -49,7 +49,7 @@ def test_without_history_or_times_there_is_no_picture(name):
     assert recordings.memory_picture(tables, name) is None
 
 
-def test_a_device_without_a_history_beside_one_with_it(analyse):
+def test_a_device_without_a_history_beside_one_with_it():
     content, other = content_of("01_line.pickle"), content_of("02_no_history.pickle")
     content["segments"].append(other["segments"][0] | {"device": 1})
     content["device_traces"].append([])
@@ -71,7 +71,7 @@ def test_allocated_bytes_are_those_of_the_blocks():
     assert "takes 220.0 MiB as allocated" in summary.markdown(tables, "x")
 
 
-def test_a_block_that_is_gone_at_the_end_takes_at_least_what_was_asked_for(analyse):
+def test_a_block_that_is_gone_at_the_end_takes_at_least_what_was_asked_for():
     content = content_of("16_rounded.pickle")
     (trace,), (segment,) = content["device_traces"], content["segments"]
     freed = {"action": "free_completed", "frames": [], "time_us": 2000}
@@ -83,7 +83,7 @@ def test_a_block_that_is_gone_at_the_end_takes_at_least_what_was_asked_for(analy
 
 
 @pytest.mark.parametrize("base", [2**63 - 2**20, 2**63, 2**64 - 2**22])
-def test_addresses_of_64_bits(analyse, base):
+def test_addresses_of_64_bits(base):
     content = content_of("17_high_address.pickle")
     (segment,) = content["segments"]
     segment["address"] = segment["blocks"][0]["address"] = base
@@ -101,7 +101,7 @@ def test_addresses_of_64_bits(analyse, base):
         lambda event: event["frames"][0].update(filename="tr\udcffain.py"),
     ],
 )
-def test_what_an_event_may_lack(analyse, change):
+def test_what_an_event_may_lack(change):
     content = content_of("17_high_address.pickle")
     change(content["device_traces"][0][0])
     assert summary_of(analyse(content))["peak"] / MIB == 20.0

@@ -7,8 +7,12 @@ User Guide 2025.3), as far as the analysis reads them. Times are nanoseconds.
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pandas as pd
+from stepscope.trace import analysis
+from stepscope.trace.attribution import attribute
 
 PUSH_POP, START_END, MARK, DOMAIN = 59, 60, 34, 75  # ENUM_NSYS_EVENT_TYPE
 HOST_TO_DEVICE, DEVICE_TO_DEVICE = 1, 8  # ENUM_CUDA_MEMCPY_OPER
@@ -80,7 +84,7 @@ def totals(tables, column):
 class Export:
     """Rows of an export; write() makes the file."""
 
-    def __init__(self, layout):
+    def __init__(self, layout=LAYOUTS["2025.3"]):
         self.layout = layout
         self.strings: dict[str, int] = {}
         self.rows: dict[str, list[dict]] = {}
@@ -163,3 +167,19 @@ class Export:
                 table = table.drop(columns=self.layout.dropped, errors="ignore")
                 table.to_sql(name, database, if_exists="replace", index=False)
         return path
+
+
+def read(export):
+    """What the analysis reads of an export."""
+    with TemporaryDirectory() as folder:
+        return analysis.read(export.write(Path(folder) / "trace.sqlite"))
+
+
+def analyse(export, phases=None, layers=None):
+    """An export's tables by name."""
+    return analysis.analyse(read(export), phases, layers)
+
+
+def attributed(export):
+    """An export joined; an Attribution."""
+    return attribute(read(export))

@@ -2,12 +2,13 @@
 
 import json
 import os
+import shlex
 import sqlite3
 from contextlib import closing
 
 import pandas as pd
 import pytest
-from nsys_exports import LAYOUTS, Export
+from nsys_exports import Export
 from pytest import approx
 from stepscope.trace import comparison
 
@@ -15,7 +16,7 @@ from stepscope.trace import comparison
 @pytest.fixture
 def trace(tmp_path):
     """An export with two steps, each with a forward pass of 20 kernels."""
-    export = Export(LAYOUTS["2025.3"])
+    export = Export()
     for zero in (0, 1000):
         export.range("step", zero, zero + 900)
         export.range("forward", zero, zero + 500)
@@ -45,7 +46,7 @@ def test_phases_and_layers_may_be_given(run_analyze, trace, tmp_path):
 
 
 def bad_inputs(folder, trace):
-    """Words for the program, the first a file's name, and what its one line says."""
+    """What is typed behind the program, a file's name first → what its one line says."""
     whole = trace.read_bytes()
     (folder / "cut.sqlite").write_bytes(whole[: len(whole) // 2])
     (folder / "text.sqlite").write_text("no database\n" * 100)
@@ -58,27 +59,28 @@ def bad_inputs(folder, trace):
     for name, table in (("songs", pd.DataFrame({"name": ["x"]})), ("NVTX_EVENTS", wrong)):
         with closing(sqlite3.connect(folder / f"{name}.sqlite")) as database:
             table.to_sql(name, database)
-    return [
-        (["nowhere.sqlite"], "there is no such file"),
-        ([""], "is a folder"),
-        (["cut.sqlite"], "cut off or damaged"),
-        (["text.sqlite"], "not a trace of Nsight Systems"),
-        (["empty.sqlite"], "not a trace of Nsight Systems"),
-        (["songs.sqlite"], "not a trace of Nsight Systems"),
-        (["NVTX_EVENTS.sqlite"], "cut off or damaged"),
-        (["report.nsys-rep"], "needs nsys"),
-        (["notes.txt"], "give a trace that ends in"),
-        (["trace.json"], "not a trace of torch.profiler"),
-        ([trace, "--phases", "forward,lunch"], "'lunch'"),
-        ([trace, "--phases", "void gemm<float>(int)"], "no range named 'void gemm"),
-        ([trace, "--out", folder / "blocked" / "out"], "cannot write"),
-        ([trace, "--out", folder / "blocked"], "cannot write"),
-    ]
+    return {
+        "nowhere.sqlite": "there is no such file",
+        "''": "is a folder",
+        "cut.sqlite": "cut off or damaged",
+        "text.sqlite": "not a trace of Nsight Systems",
+        "empty.sqlite": "not a trace of Nsight Systems",
+        "songs.sqlite": "not a trace of Nsight Systems",
+        "NVTX_EVENTS.sqlite": "cut off or damaged",
+        "report.nsys-rep": "needs nsys",
+        "notes.txt": "give a trace that ends in",
+        "trace.json": "not a trace of torch.profiler",
+        "trace.sqlite --phases forward,lunch": "'lunch'",
+        "trace.sqlite --phases 'void gemm<float>(int)'": "no range named 'void gemm",
+        f"trace.sqlite --out '{folder}/blocked/out'": "cannot write",
+        f"trace.sqlite --out '{folder}/blocked'": "cannot write",
+    }
 
 
 def test_bad_input_is_one_line(run_analyze, trace, tmp_path):
-    for (file, *words), told in bad_inputs(tmp_path, trace):
-        done = run_analyze(tmp_path / file, "--out", tmp_path / "out", *words, path="/nowhere")
+    for typed, told in bad_inputs(tmp_path, trace).items():
+        file, *words = shlex.split(typed)
+        done = run_analyze(tmp_path / file, *words, path="/nowhere")
         assert (done.returncode, done.stdout) == (1, ""), told
         assert done.stderr.startswith("error: ") and told in done.stderr, done.stderr
         assert done.stderr.strip().count("\n") == 0, done.stderr
@@ -93,16 +95,16 @@ def test_nsys_exports_a_report(run_analyze, trace, tmp_path):
     nsys.write_text(f'#!/bin/sh\n[ "$1 $2 $3" = "export --type sqlite" ] && cp {trace} "$9"\n')
     nsys.chmod(0o755)
     words = {"path": f"{tmp_path / 'bin'}:/usr/bin:/bin"}
-    done = run_analyze(report, "--out", tmp_path / "out", **words)
+    done = run_analyze(report, **words)
     assert done.returncode == 0 and "| forward | 2 |" in done.stdout
     nsys.write_text("#!/bin/sh\necho first >&2\necho 'the report is damaged' >&2\nexit 3\n")
-    done = run_analyze(report, "--out", tmp_path / "out", **words)
+    done = run_analyze(report, **words)
     assert done.returncode == 1
     assert done.stderr == f"error: {report}: nsys export failed: the report is damaged\n"
 
 
 def test_a_name_with_commas_can_be_chosen(run_analyze, tmp_path):
-    export = Export(LAYOUTS["2025.3"])
+    export = Export()
     export.range("load, tokenise", 0, 100)
     export.launches(10)
     path = export.write(tmp_path / "trace.sqlite")
@@ -112,11 +114,11 @@ def test_a_name_with_commas_can_be_chosen(run_analyze, tmp_path):
 
 
 def test_names_are_text_on_the_terminal_and_in_markdown(run_analyze, tmp_path):
-    export = Export(LAYOUTS["2025.3"])
+    export = Export()
     name = "\x1b[31mred\x07 \u202eturned [a](http://b.c) ![x](y) **z** <b> $m$ `c` | ~~d~~"
     export.range(name, 0, 100)
     export.launch("k\x1b]0;title\x07", 10, 20, 30)
-    done = run_analyze(export.write(tmp_path / "trace.sqlite"), "--out", tmp_path / "out")
+    done = run_analyze(export.write(tmp_path / "trace.sqlite"))
     assert done.returncode == 0 and not set("\x1b\x07\u202e") & set(done.stdout)
     shown = (
         "\\[a\\](http&#58;//b.c) !\\[x\\](y) \\*\\*z\\*\\* &lt;b&gt; \\$m\\$ \\`c\\` \\|"
@@ -128,13 +130,13 @@ def test_names_are_text_on_the_terminal_and_in_markdown(run_analyze, tmp_path):
 def test_two_traces_are_compared(run_analyze, tmp_path):
     paths = []
     for name, kernels in (("a", {"gemm": 100, "gone": 10}), ("b", {"gemm": 150, "new": 20})):
-        export = Export(LAYOUTS["2025.3"])
+        export = Export()
         for zero in (0, 10_000):
             export.range("step", zero, zero + 1000)
             for kernel, length in kernels.items():
                 export.launches(zero, name=kernel, length=length)
         paths.append(export.write(tmp_path / f"{name}.sqlite"))
-    done = run_analyze(*paths, "--out", tmp_path / "out")
+    done = run_analyze(*paths)
     assert done.returncode == 0, done.stderr
     table = pd.read_csv(tmp_path / "out" / "compared.csv").set_index("name")
     kernels = table.query("kind == 'kernel'")
@@ -165,16 +167,16 @@ def test_a_change_of_two_per_cent_is_none():
 def hostile(folder):
     """Files that were made to hang, and what is said of each; None where the file can be analysed
     after all."""
-    long = Export(LAYOUTS["2025.3"])
+    long = Export()
     long.range("step", 0, 100)
     elementwise = "elementwise_kernel<" + "gpu_kernel_impl<" * 20_000
     for name in ("sm80_xmma_gemm_" * 20_000, elementwise, "a" * 300_000):
         long.launches(10, name=name)
-    deep = Export(LAYOUTS["2025.3"])
+    deep = Export()
     for at in range(200_000):
         deep.range("r", at, 10**7 - at)
     deep.launches(10)
-    endless = Export(LAYOUTS["2025.3"]).write(folder / "endless.sqlite")
+    endless = Export().write(folder / "endless.sqlite")
     numbers = "WITH RECURSIVE n(start) AS (SELECT 1 UNION ALL SELECT start + 1 FROM n)"
     view = f"CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS {numbers} SELECT start FROM n"
     with closing(sqlite3.connect(endless)) as database:
@@ -192,7 +194,7 @@ def hostile(folder):
 
 def test_files_that_were_made_to_hang(run_analyze, tmp_path):
     for path, told in hostile(tmp_path).items():
-        done = run_analyze(path, "--out", tmp_path / "out")
+        done = run_analyze(path)
         assert done.returncode == (0 if told is None else 1), (path, done.stderr[-300:])
         assert (told or "") in done.stderr, (path, done.stderr)
         assert done.stderr.count("\n") == (told is not None), (path, done.stderr)
@@ -200,13 +202,13 @@ def test_files_that_were_made_to_hang(run_analyze, tmp_path):
 
 @pytest.mark.parametrize(
     "words, told",
-    [
-        (["--phases", " ,"], "names no range"),
-        (["--layers", 0], "use at least 1"),
-        (["--steps", 0], "use at least 1"),
-        (["--most-seconds", 0], "no number above 0"),
-    ],
+    {
+        "--phases ,": "names no range",
+        "--layers 0": "use at least 1",
+        "--steps 0": "use at least 1",
+        "--most-seconds 0": "no number above 0",
+    }.items(),
 )
 def test_wrong_flags_are_refused(run_analyze, trace, tmp_path, words, told):
-    done = run_analyze(trace, *words, "--out", tmp_path / "out")
+    done = run_analyze(trace, *words.split())
     assert done.returncode == 2 and told in done.stderr

@@ -4,7 +4,7 @@ nanoseconds."""
 import numpy as np
 import pandas as pd
 import pytest
-from nsys_exports import DOMAIN, MARK, START_END, modules, thread, totals
+from nsys_exports import DOMAIN, MARK, START_END, analyse, attributed, modules, thread, totals
 from pytest import approx
 from stepscope.trace import cautions
 from stepscope.trace.nesting import latest_before, nest
@@ -17,7 +17,7 @@ def kernels_of(tables):
     return totals(tables, "kernels")
 
 
-def test_a_launch_on_a_boundary_belongs_to_what_starts_there(export, analyse):
+def test_a_launch_on_a_boundary_belongs_to_what_starts_there(export):
     """A range holds its start and not its end."""
     export.range("step", 0, 100)
     export.range("forward", 10, 50)
@@ -29,7 +29,7 @@ def test_a_launch_on_a_boundary_belongs_to_what_starts_there(export, analyse):
     assert modules(tables)["kernels"].to_dict() == {"part": 2}
 
 
-def test_correlation_ids_repeat_across_processes(export, analyse):
+def test_correlation_ids_repeat_across_processes(export):
     for pid, phase in ((1, "forward"), (2, "backward")):
         export.correlation = 0
         export.range(phase, 0, 100, thread(pid))
@@ -39,7 +39,7 @@ def test_correlation_ids_repeat_across_processes(export, analyse):
     assert times == approx({"forward": 2e-9, "backward": 4e-9})
 
 
-def test_an_id_that_is_used_again_joins_the_latest_call_before_the_operations_end(export, analyse):
+def test_an_id_that_is_used_again_joins_the_latest_call_before_the_operations_end(export):
     """Three calls with one number, each with a kernel of its own."""
     export.range("forward", 0, 100)
     export.range("backward", 100, 200)
@@ -93,7 +93,7 @@ def test_nesting_agrees_with_asking_each_range(seed):
     assert [part.tolist() for part in found] == [*expected]
 
 
-def test_a_graph_launch_launches_many_kernels(export, analyse):
+def test_a_graph_launch_launches_many_kernels(export):
     export.range("step", 0, 100)
     launched = export.call(10, 20, name="cudaGraphLaunch_v10000")
     for start in (30, 40, 50, 60):
@@ -108,7 +108,7 @@ def test_a_graph_launch_launches_many_kernels(export, analyse):
     assert tables["gaps"].iloc[-1]["queue_delay_median"] == approx(75e-9)
 
 
-def test_crossing_ranges_of_two_domains_and_start_end_ranges(export, analyse):
+def test_crossing_ranges_of_two_domains_and_start_end_ranges(export):
     export.range("step", 0, 100)
     export.range("a", 10, 40)
     export.range("b", 20, 60, domain=1)  # crosses a
@@ -122,7 +122,7 @@ def test_crossing_ranges_of_two_domains_and_start_end_ranges(export, analyse):
     assert ranges["parent"].to_dict() == {"a": "step", "b": "", "inside a": "a", "epoch": ""}
 
 
-def test_start_end_phases_hold_what_any_thread_launches(export, analyse):
+def test_start_end_phases_hold_what_any_thread_launches(export):
     """A start-end range is no thread's own (NVTX)."""
     export.range("forward", 0, 100, kind=START_END)
     export.launches(10, tid=OTHER)
@@ -130,7 +130,7 @@ def test_start_end_phases_hold_what_any_thread_launches(export, analyse):
     assert kernels_of(analyse(export)) == {"forward": 2}
 
 
-def test_a_range_cut_off_by_the_end_lasts_to_the_last_event(export, analyse):
+def test_a_range_cut_off_by_the_end_lasts_to_the_last_event(export):
     """As ranges that are open when a recording ends."""
     export.range("step", 0, 100)
     export.range("step", 100, None)
@@ -141,7 +141,7 @@ def test_a_range_cut_off_by_the_end_lasts_to_the_last_event(export, analyse):
     assert totals(tables, "host_time") == approx({"step": 150e-9, "forward": 40e-9})
 
 
-def test_phases_of_one_name_that_overlap_on_two_threads(export, analyse):
+def test_phases_of_one_name_that_overlap_on_two_threads(export):
     export.range("forward", 0, 60)
     export.range("forward", 40, 100, OTHER)
     export.launches(10, 50, 80)
@@ -151,7 +151,7 @@ def test_phases_of_one_name_that_overlap_on_two_threads(export, analyse):
     assert totals(tables, "host_time") == approx({"forward": 120e-9})
 
 
-def test_phases_in_phases_add_up(export, analyse, attributed):
+def test_phases_in_phases_add_up(export):
     for zero in (0, 1000):
         export.range("step", zero, zero + 1000)
         export.range("forward", zero + 100, zero + 500)
@@ -167,7 +167,7 @@ def test_phases_in_phases_add_up(export, analyse, attributed):
     assert (found.durations.sum(), cautions.covered(found)) == (120, 1)
 
 
-def test_times_may_be_negative_and_operations_unlinked(export, analyse, attributed):
+def test_times_may_be_negative_and_operations_unlinked(export):
     """An event may lie before the time that all are counted from."""
     export.range("step", -500, -1)
     export.launch("k", -400, -390, -380)
@@ -183,7 +183,7 @@ def test_times_may_be_negative_and_operations_unlinked(export, analyse, attribut
     assert busy[["busy", "wall"]].tolist() == approx([30e-9, 499e-9])
 
 
-def test_without_known_phases_the_outermost_ranges_are_phases(export, analyse):
+def test_without_known_phases_the_outermost_ranges_are_phases(export):
     """Phases that are given go before the outermost ranges; one that is absent is none."""
     for zero in (0, 100):
         export.range("turn", zero, zero + 100)
@@ -194,7 +194,7 @@ def test_without_known_phases_the_outermost_ranges_are_phases(export, analyse):
     assert kernels_of(analyse(export, ["inner", "absent"])) == {"inner": 2}
 
 
-def test_two_processes_with_a_gpu_each(export, analyse):
+def test_two_processes_with_a_gpu_each(export):
     # Data parallel: each process has 2 steps of 100 ns and is busy for 40 (process 1) or 60 ns
     # (process 2) in each.
     for pid, half in ((1, 20), (2, 30)):

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from common import one_line, picked
-from kineto_events import event
+from kineto_events import analyse_json, event
 from nsys_exports import by_phase, kernels_by_name, modules
 from pytest import approx
 from stepscope.trace import TraceError, analysis
@@ -62,7 +62,7 @@ def test_phases_of_a_cpu_trace_agree_with_the_files_own_events(recorded):
     assert whole["attention"] and whole["kernels"] >= 3
 
 
-def test_operators_that_call_others(analyse_json):
+def test_operators_that_call_others():
     """One that only calls another has no time of its own; one that works itself keeps its whole
     time."""
     events = [
@@ -76,7 +76,7 @@ def test_operators_that_call_others(analyse_json):
     assert total == approx({"aten::to": 10e-6, "aten::copy_": 90e-6, "aten::linear": 100e-6})
 
 
-def test_an_operator_without_a_namespace_is_no_module(analyse_json):
+def test_an_operator_without_a_namespace_is_no_module():
     events = [
         event("user_annotation", "softmax", 0, 100),
         event("cpu_op", "aten::detach", 10, 20),
@@ -88,7 +88,7 @@ def test_an_operator_without_a_namespace_is_no_module(analyse_json):
     assert "detach" not in set(tables["timeline"]["label"])
 
 
-def test_a_sequence_number_joins_a_backward_function_to_its_module(analyse_json):
+def test_a_sequence_number_joins_a_backward_function_to_its_module():
     number = {"Sequence number": 5}
     events = [
         event("user_annotation", "forward", 10, 40),

@@ -2,7 +2,7 @@
 the same."""
 
 import pytest
-from nsys_exports import HOST_TO_DEVICE, LAYOUTS, Export, thread
+from nsys_exports import HOST_TO_DEVICE, LAYOUTS, Export, analyse, attributed, thread
 from pandas.testing import assert_frame_equal
 from pytest import approx
 from stepscope.trace import analysis
@@ -49,7 +49,7 @@ def test_every_layout_tells_the_same(layout, tmp_path):
     assert set(kernels["full_name"]) == {GEMM, ADD, "[CUDA memcpy Host-to-Device]"}
 
 
-def test_a_tables_absence_says_that_nothing_was_recorded(analyse, attributed):
+def test_a_tables_absence_says_that_nothing_was_recorded():
     export = program(LAYOUTS["2025.3"])
     del export.rows["NVTX_EVENTS"]
     tables = analyse(export)

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from common import TRACES, picked
-from kineto_events import event
+from kineto_events import analyse_json, event
 from pytest import approx
 from stepscope.trace import analysis, collectives
 
@@ -140,7 +140,7 @@ def test_each_collective_of_a_rank_has_a_row(ranks):
     assert slowed == approx(np.array([[50e-6, 0.5]] * 2))
 
 
-def test_kernels_of_another_grid_are_not_compared(analyse_json):
+def test_kernels_of_another_grid_are_not_compared():
     content = rank_of(0, 0, 0)
     for each in content["traceEvents"]:
         if each["dur"] == 150:
@@ -168,7 +168,7 @@ def test_kernels_in_which_ranks_differ(tmp_path):
 
 
 def test_ranks_are_found_and_never_before_and_after(ranks, run_analyze, tmp_path):
-    done = run_analyze(*ranks, "--out", tmp_path / "out")
+    done = run_analyze(*ranks)
     assert done.returncode == 0 and "The others wait longest for rank 1: 0.050 ms" in done.stdout
     assert "Before and after" not in done.stdout and (tmp_path / "out" / "ranks.csv").is_file()
     done = run_analyze(ranks[0], ranks[0], "--out", tmp_path / "same")  # of one rank, twice
@@ -177,7 +177,7 @@ def test_ranks_are_found_and_never_before_and_after(ranks, run_analyze, tmp_path
 
 def test_files_that_say_nothing_are_ranks_by_name_or_by_flag(ranks, run_analyze, tmp_path):
     def given(*words):
-        return run_analyze(*words, "--out", tmp_path / "out")
+        return run_analyze(*words)
 
     packed, plain, named = [], [], []
     for rank, path in enumerate(ranks):
@@ -190,9 +190,9 @@ def test_files_that_say_nothing_are_ranks_by_name_or_by_flag(ranks, run_analyze,
             paths.append(tmp_path / name)
             paths[-1].write_bytes(raw)
     for words in (packed, named, ["--ranks", *plain]):
-        assert "rank 1: 0.050 ms" in given(*words).stdout
-    assert "Before and after" in given(*plain).stdout
-    done = given(*plain, packed[0])
+        assert "rank 1: 0.050 ms" in run_analyze(*words).stdout
+    assert "Before and after" in run_analyze(*plain).stdout
+    done = run_analyze(*plain, packed[0])
     assert done.returncode == 1 and "give --ranks if they are" in done.stderr
 
 

@@ -5,7 +5,15 @@ Every number is worked out by hand from the intervals beside it; times in nanose
 """
 
 import pytest
-from nsys_exports import DEVICE_TO_DEVICE, HOST_TO_DEVICE, by_phase, modules, thread, totals
+from nsys_exports import (
+    DEVICE_TO_DEVICE,
+    HOST_TO_DEVICE,
+    analyse,
+    by_phase,
+    modules,
+    thread,
+    totals,
+)
 from pytest import approx
 from stepscope.recordings import names
 from stepscope.trace import TraceError, analysis, attention, cautions
@@ -93,15 +101,15 @@ def test_what_names_of_people_and_libraries_mean(meant):
 
 @pytest.mark.parametrize(
     "name, together",
-    [
-        ("iteration 3", "iteration *"),
-        ("layers.12.attention", "layers.*.attention"),
-        ("block3", "block*"),
-        ("fp16 matmul", "fp16 matmul"),
-        ("conv 3x3", "conv 3x3"),
-        ("step#07", "step#*"),
-        ("a" * 300, "a" * 300),
-    ],
+    {
+        "iteration 3": "iteration *",
+        "layers.12.attention": "layers.*.attention",
+        "block3": "block*",
+        "fp16 matmul": "fp16 matmul",
+        "conv 3x3": "conv 3x3",
+        "step#07": "step#*",
+        "a" * 300: "a" * 300,
+    }.items(),
 )
 def test_names_that_differ_in_a_number(name, together):
     assert names.family(name) == together
@@ -120,7 +128,7 @@ def spaced(export):
     return export
 
 
-def test_phases_by_names_with_spaces(export, analyse):
+def test_phases_by_names_with_spaces(export):
     found = analyse(spaced(export))
     kernels = totals(found, "kernels")
     assert kernels == {"forward": 3, "loss": 1, "backward": 3, "optimizer": 1}
@@ -128,7 +136,7 @@ def test_phases_by_names_with_spaces(export, analyse):
 
 
 @pytest.mark.parametrize("name", ["Backward", "Model Backward", "Backward 0"])
-def test_a_backward_pass_with_a_capital_is_no_function_of_autograd(export, analyse, name):
+def test_a_backward_pass_with_a_capital_is_no_function_of_autograd(export, name):
     export.range("Forward", 0, 100)
     export.range(name, 100, 200)
     export.range("MmBackward0", 100, 150, OTHER)
@@ -137,14 +145,14 @@ def test_a_backward_pass_with_a_capital_is_no_function_of_autograd(export, analy
     assert totals(analyse(export), "kernels") == {"forward": 1, "backward": 2}
 
 
-def test_ranges_count_by_any_thread_beside_their_own(export, analyse):
+def test_ranges_count_by_any_thread_beside_their_own(export):
     ranges = modules(analyse(spaced(export), ["loss"]))
     ranges = ranges.loc[["forward pass", "backward pass", "optimizer step"]]
     assert ranges["kernels"].tolist() == [3, 0, 1]
     assert ranges["any_thread_gpu_time"].tolist() == approx([31e-9, 15e-9, 30e-9])
 
 
-def test_what_ranges_of_one_name_on_two_threads_share_counts_once(export, analyse):
+def test_what_ranges_of_one_name_on_two_threads_share_counts_once(export):
     """By any thread: three of four launches, one of which lies in both."""
     export.range("step", 0, 200)
     export.range("replica", 0, 100)
@@ -155,7 +163,7 @@ def test_what_ranges_of_one_name_on_two_threads_share_counts_once(export, analys
 
 
 @pytest.mark.parametrize("outside, warned", [(1, False), (2, True)])
-def test_phases_that_hold_less_than_nine_tenths_are_told(export, analyse, outside, warned):
+def test_phases_that_hold_less_than_nine_tenths_are_told(export, outside, warned):
     export.range("loss", 0, 100)
     export.range("encode", 100, 200)
     export.launches(10, length=9)
@@ -166,7 +174,7 @@ def test_phases_that_hold_less_than_nine_tenths_are_told(export, analyse, outsid
     assert shares == approx([9 / 11, 2 / 11] if warned else [])
 
 
-def test_numbered_iterations_are_one_phase(export, analyse):
+def test_numbered_iterations_are_one_phase(export):
     for number in range(20):
         zero = 1000 * number
         export.range(f"iteration {number}", zero, zero + 1000)
@@ -177,7 +185,7 @@ def test_numbered_iterations_are_one_phase(export, analyse):
     assert phases[["count", "kernels"]].T.to_dict("list") == {"step": [20, 1]}
 
 
-def test_outermost_ranges_are_those_of_the_process(export, analyse):
+def test_outermost_ranges_are_those_of_the_process(export):
     """A DDP trace: another thread opens a range for each gradient within the main thread's only
     one."""
     export.range("distributed_training", 0, 1000)
@@ -187,7 +195,7 @@ def test_outermost_ranges_are_those_of_the_process(export, analyse):
     assert totals(analyse(export), "kernels") == {"distributed_training": 15}
 
 
-def test_blocks_that_are_numbered_are_one_range(export, analyse):
+def test_blocks_that_are_numbered_are_one_range(export):
     export.range("forward", 0, 1000)
     for layer in range(3):
         export.range(f"layers.{layer}.self_attn", 100 * layer, 100 * layer + 50)
@@ -198,21 +206,21 @@ def test_blocks_that_are_numbered_are_one_range(export, analyse):
 
 @pytest.mark.parametrize(
     "name, whole",
-    [
-        ("scaled dot product attention", True),
-        ("attention sublayer", True),
-        ("MultiHeadAttention", True),
-        ("self_attn", True),
-        ("attention scores", False),
-        ("attention norm", False),
-        ("attend", False),
-    ],
+    {
+        "scaled dot product attention": True,
+        "attention sublayer": True,
+        "MultiHeadAttention": True,
+        "self_attn": True,
+        "attention scores": False,
+        "attention norm": False,
+        "attend": False,
+    }.items(),
 )
 def test_names_of_attention(name, whole):
     assert attention.is_attention(name) == whole
 
 
-def test_copies_by_direction_apart_from_fills_without_kernels_that_fill(export, analyse):
+def test_copies_by_direction_apart_from_fills_without_kernels_that_fill(export):
     export.range("step", 0, 500)
     for kind, start, end in ((HOST_TO_DEVICE, 0, 10), (HOST_TO_DEVICE, 20, 50)):
         export.copy(kind, start, end, export.call(0, 1))
@@ -227,7 +235,7 @@ def test_copies_by_direction_apart_from_fills_without_kernels_that_fill(export, 
     assert rows.loc["copy Host-to-Device", ["bytes", "rate"]].tolist() == approx([8, 0.2e9])
 
 
-def test_calls_that_wait_are_told(export, analyse):
+def test_calls_that_wait_are_told(export):
     """An asynchronous copy is none of them."""
     export.range("step", 0, 500)
     export.launches(10)
@@ -241,7 +249,7 @@ def test_calls_that_wait_are_told(export, analyse):
     )
 
 
-def test_the_profilers_own_warnings_are_repeated(export, analyse):
+def test_the_profilers_own_warnings_are_repeated(export):
     """Once each, and not what is no warning."""
     lost = "Not all NVTX events might have been collected."
     for severity, text in ((1, "Profiling has started."), (2, lost), (2, lost), (3, 5)):

@@ -10,7 +10,7 @@ import sqlite3
 import numpy as np
 import pytest
 from common import STRANGERS
-from kineto_events import event
+from kineto_events import analyse_json, event
 from nsys_exports import by_phase
 from pytest import approx
 from stepscope.trace import analysis, comparison
@@ -68,13 +68,13 @@ def test_every_writer_says_the_same(name):
         ("kernel", ["concurrent_kernel", "mtia_ccp_events", "Kernel"]),
     ],
 )
-def test_vendors_name_calls_and_kernels_as_they_like(analyse_json, name, others):
+def test_vendors_name_calls_and_kernels_as_they_like(name, others):
     for other in others:
         assert phases(analyse_json(LIST.replace(f'"{name}"', f'"{other}"'))) == approximately(BASE)
 
 
 @pytest.mark.parametrize("range_", ["## forward ##", "forward"])
-def test_an_operator_that_is_called_as_a_phase_is_none(analyse_json, range_):
+def test_an_operator_that_is_called_as_a_phase_is_none(range_):
     """The range counts, not the operator beside it that has its name."""
     text = (STRANGERS / "03_operator_called_as_phase.json").read_text()
     tables = analyse_json(text.replace("## forward ##", range_))
@@ -83,7 +83,7 @@ def test_an_operator_that_is_called_as_a_phase_is_none(analyse_json, range_):
     assert row.tolist() == approx([2, 0.2e-3])
 
 
-def test_of_copies_alone_it_is_said_that_kernels_are_missing(analyse_json):
+def test_of_copies_alone_it_is_said_that_kernels_are_missing():
     copy = event("gpu_memcpy", "Memcpy HtoD", 10, 5, pid=0, tid=7)
     assert "no kernels" in told(analyse_json({"traceEvents": [copy]}))
     assert "no kernels" not in told(tables_of("12_list.json"))
@@ -112,7 +112,7 @@ def test_two_processes_in_one_file_are_two_ranks():
 
 
 @pytest.mark.parametrize("are_mixed", [False, True])
-def test_processes_with_numbers_for_names_are_told_apart_by_their_launches(analyse_json, are_mixed):
+def test_processes_with_numbers_for_names_are_told_apart_by_their_launches(are_mixed):
     """Devices have numbers of their own, or (of two hosts) the same."""
     text = (STRANGERS / "06_two_ranks.json").read_text()
     events = json.loads(text)["traceEvents"]
@@ -137,7 +137,7 @@ def test_a_range_in_itself_counts_once():
         assert rows.loc[name].tolist() == approx([0.2e-3, 2])
 
 
-def test_a_forward_pass_that_autograd_runs_again_is_no_phase(analyse_json):
+def test_a_forward_pass_that_autograd_runs_again_is_no_phase():
     """Checkpointed modules under FSDP: on the engine's thread, within a backward function."""
     content = json.loads((STRANGERS / "09b_pytorch_names.json").read_text())
     for start in (1310, 3310):
@@ -173,7 +173,7 @@ def test_phases_that_occur_different_numbers_of_times():
     assert given.to_dict() == approx({"forward": 0.3e-3, "backward": 0.25e-3})
 
 
-def test_phases_of_steps_that_are_known_may_come_several_times_or_not_in_each(analyse_json):
+def test_phases_of_steps_that_are_known_may_come_several_times_or_not_in_each():
     """Two steps of 100 us, each with two forward passes of 30; an optimizer of 10 in the second."""
     spans = [("step", 0, 100), ("forward", 0, 30), ("forward", 40, 30)]
     spans += [(name, start + 200, length) for name, start, length in spans]
@@ -188,7 +188,7 @@ def test_phases_of_steps_that_are_known_may_come_several_times_or_not_in_each(an
     assert "steps" not in told(tables)
 
 
-def test_the_programs_own_steps_go_before_those_of_the_profiler(analyse_json):
+def test_the_programs_own_steps_go_before_those_of_the_profiler():
     """Lightning's profiler steps in the middle of a batch, the two lie across each other."""
     events = json.loads(LIST)
     steps = [each for each in events if each["name"].startswith("ProfilerStep#")]
@@ -199,7 +199,7 @@ def test_the_programs_own_steps_go_before_those_of_the_profiler(analyse_json):
     assert "steps" not in told(tables)
 
 
-def test_of_a_processor_what_phases_lack_is_operators_time(analyse_json):
+def test_of_a_processor_what_phases_lack_is_operators_time():
     events = [
         event("user_annotation", "Optimizer.step#SGD.step", 100, 50),
         event("cpu_op", "aten::add_", 100, 20),
@@ -244,12 +244,12 @@ def test_a_log_beside_an_input_is_left_alone(tmp_path):
         lambda text: text.encode().replace(b"aten::mm", b"aten::\xff\xfemm"),
     ],
 )
-def test_what_writers_get_wrong_in_names_and_numbers(analyse_json, damage):
+def test_what_writers_get_wrong_in_names_and_numbers(damage):
     assert phases(analyse_json(damage(LIST))) == approximately(BASE)
 
 
 @pytest.fixture
-def changed(analyse_json):
+def changed():
     """The base trace beside what another text or list of events is analysed to: changes by kind
     and name."""
 

@@ -2,7 +2,16 @@
 nanoseconds."""
 
 import numpy as np
-from nsys_exports import HOST_TO_DEVICE, Export, by_phase, kernels_by_name, modules, thread
+from nsys_exports import (
+    HOST_TO_DEVICE,
+    Export,
+    analyse,
+    attributed,
+    by_phase,
+    kernels_by_name,
+    modules,
+    thread,
+)
 from pytest import approx
 from stepscope.trace import kernel_names
 from stepscope.trace.device_tables import host_gaps
@@ -62,7 +71,7 @@ def model(export, extra=0, head=1):
         now += 20
 
 
-def test_instances_are_layers_times_k_plus_r(export, analyse):
+def test_instances_are_layers_times_k_plus_r(export):
     model(export)
     kernels = kernels_by_name(analyse(export, layers=3)).loc["forward"]
     assert list(kernels.index) == [GEMM, ADD, EXP]
@@ -82,7 +91,7 @@ def test_instances_are_layers_times_k_plus_r(export, analyse):
     assert gemm["name"] == kernel_names.describe(GEMM).short
 
 
-def test_what_is_not_in_every_layer_is_the_remainder(export, analyse):
+def test_what_is_not_in_every_layer_is_the_remainder(export):
     """Seven calls of a head are no two in each of three layers."""
     model(export, head=7)  # 7 = 3 x 2 + 1 would put two of the head's into each layer
     gemm = kernels_by_name(analyse(export, layers=3)).loc["forward", GEMM]
@@ -90,7 +99,7 @@ def test_what_is_not_in_every_layer_is_the_remainder(export, analyse):
     assert "LM head" not in gemm["layer_modules"]
 
 
-def test_no_composition_where_steps_differ(export, analyse):
+def test_no_composition_where_steps_differ(export):
     """Of numbers that are means over steps no layer can be told."""
     model(export, extra=2)  # 9 and 11 additions: 20 / 2 would look like 10 in each
     kernels = kernels_by_name(analyse(export, layers=3)).loc["forward"]
@@ -98,7 +107,7 @@ def test_no_composition_where_steps_differ(export, analyse):
     assert kernels.loc[EXP, ["calls", "layers", "per_layer"]].tolist() == [3, 3, 1]
 
 
-def test_attention_and_its_parts(export, analyse):
+def test_attention_and_its_parts(export):
     """Times on the GPU and on the host, of the whole and of its ranges."""
     model(export)
     table = modules(analyse(export))
@@ -121,7 +130,7 @@ def test_attention_and_its_parts(export, analyse):
     assert spread.tolist() == approx([10, 14, np.std([10, 12, 14] * 2, ddof=1)])
 
 
-def test_recomputed_attention_is_none_of_the_forward_pass(export, analyse):
+def test_recomputed_attention_is_none_of_the_forward_pass(export):
     for step in (0, 1000):
         export.range("step", step, step + 1000)
         export.range("forward", step, step + 400)
@@ -133,7 +142,7 @@ def test_recomputed_attention_is_none_of_the_forward_pass(export, analyse):
     assert whole[["gpu_time", "kernels"]].tolist() == approx([10e-9, 1])
 
 
-def test_busy_idle_gaps_and_queue_delay(export, analyse):
+def test_busy_idle_gaps_and_queue_delay(export):
     # Two streams of one GPU, 30 ns busy together within the step (0 to 100), and 20 ns after it.
     export.range("step", 0, 100)
     export.launch(GEMM, 1, 10, 30)
@@ -166,7 +175,7 @@ def test_union_and_cover_agree_with_counting_every_nanosecond():
         assert (before[1] - before[0]).sum() == len(nanoseconds[0] & nanoseconds[1])
 
 
-def test_gaps_between_cuda_calls_are_each_threads_own(export, analyse, attributed):
+def test_gaps_between_cuda_calls_are_each_threads_own(export):
     export.range("step", 0, 100)
     export.range("step", 100, 200)
     export.call(10, 20)
@@ -186,7 +195,7 @@ def test_gaps_between_cuda_calls_are_each_threads_own(export, analyse, attribute
     assert calls.loc["cudaMalloc_v3020", "host_time"] == approx(10e-9)
 
 
-def test_calls_of_libraries_stand_apart_from_those_of_cuda(export, analyse):
+def test_calls_of_libraries_stand_apart_from_those_of_cuda(export):
     """As `--trace=cublas,cudnn,osrt` records them: they hold the CUDA calls that they make."""
     for start, end in ((0, 40), (50, 80)):
         name = export.string("cublasGemm")
@@ -200,7 +209,7 @@ def test_calls_of_libraries_stand_apart_from_those_of_cuda(export, analyse):
     assert modules(tables, "call")["calls"].tolist() == [2]
 
 
-def test_ranges_of_a_library_are_its_calls(export, analyse):
+def test_ranges_of_a_library_are_its_calls(export):
     """As `--trace=cublas-verbose` records them (Nsight Systems 2025.3): a domain of NVTX for each
     library, named by an event of type 75, and numbered by each process anew."""
     named = {"start": -5, "end": None, "eventType": 75, "globalTid": MAIN}
@@ -227,7 +236,7 @@ def backward(export, start, function, sequence, length, name="aten::mm", kernel=
     export.launches(start + 20, name=kernel, length=length, tid=AUTOGRAD)
 
 
-def test_a_look_up_before_a_launch_is_no_call_with_a_gap(export, attributed):
+def test_a_look_up_before_a_launch_is_no_call_with_a_gap(export):
     for at in (0, 100):
         export.call(at, at + 1, name="cuKernelGetName", driver=True)
         export.launches(at + 2)
@@ -235,7 +244,7 @@ def test_a_look_up_before_a_launch_is_no_call_with_a_gap(export, attributed):
     assert host_gaps(attributed(export), "all").tolist() == [99]
 
 
-def test_backward_kernels_belong_to_the_modules_of_their_sequence_numbers(export, analyse):
+def test_backward_kernels_belong_to_the_modules_of_their_sequence_numbers(export):
     export.range("step", 0, 1000)
     export.range("forward", 0, 400)
     for number, (module, start) in enumerate((("attention", 10), ("FFN", 100), ("LM head", 200))):
@@ -265,7 +274,7 @@ def test_backward_kernels_belong_to_the_modules_of_their_sequence_numbers(export
     assert kernels.loc[("backward", GEMM), "layer_modules"] == "1 FFN, 1 LM head, 1 attention"
 
 
-def test_the_elementwise_kernels_of_a_modules_backward_pass_are_told_apart(export, analyse):
+def test_the_elementwise_kernels_of_a_modules_backward_pass_are_told_apart(export):
     export.range("step", 0, 2000)
     export.range("forward", 0, 400)
     for number, module in enumerate(("softmax", "FFN")):
@@ -284,7 +293,7 @@ def test_the_elementwise_kernels_of_a_modules_backward_pass_are_told_apart(expor
     assert own["backward_time"].to_dict() == approx({"softmax": 13e-9, "FFN": 13e-9})
 
 
-def test_a_number_used_again_means_the_latest_before_the_backward_function(export, analyse):
+def test_a_number_used_again_means_the_latest_before_the_backward_function(export):
     """Number 3 stands for an operator in each of two steps."""
     for zero, module, length in ((0, "attention", 4), (1000, "FFN", 5)):
         export.range("step", zero, zero + 1000)
@@ -302,7 +311,7 @@ def drawn(tables, view, *lane):
     return table.loc[own, ["label", "start", "end"]].to_numpy().tolist()
 
 
-def test_timeline_of_a_step_with_and_without_gpu_work(export, analyse):
+def test_timeline_of_a_step_with_and_without_gpu_work(export):
     export.range("step", 0, 12_000)
     export.range("attention", 1_000, 4_000)
     export.range("aten::mm, op_id = 4", 1_000, 3_900)
@@ -317,7 +326,7 @@ def test_timeline_of_a_step_with_and_without_gpu_work(export, analyse):
     assert when == [0, 1e-6]  # it begins as if with the range
 
 
-def test_one_attention_holds_its_own_work_alone_under_its_ranges_names(export, analyse):
+def test_one_attention_holds_its_own_work_alone_under_its_ranges_names(export):
     export.range("step", 0, 40_000)
     export.launch(GEMM, 500, 8_000, 10_000)  # launched before it, and still running in it
     export.range("attention", 1_000, 4_000)
@@ -335,7 +344,7 @@ def test_one_attention_holds_its_own_work_alone_under_its_ranges_names(export, a
     assert max(end for *_, end in drawn(tables, "one attention")) == 6e-6
 
 
-def test_timelines_of_short_and_early_steps(export, analyse):
+def test_timelines_of_short_and_early_steps(export):
     """A step without a length has no picture; one before time 0 begins at 0."""
     export.range("step", 50, 50)
     assert analyse(export)["timeline"].empty

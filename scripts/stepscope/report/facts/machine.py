@@ -109,6 +109,11 @@ class Chapter:
         """Their machine."""
         return machine(self.data)
 
+    def across_cards(self, *quantities: Maybe) -> bool:
+        """Whether these were measured on several cards of its type."""
+        cells = [cell for each in quantities if each for cell in each.cells]
+        return len(self.data.cards(cells)) > 1
+
 
 def _of_model(column: str, unit: str) -> cached_property[Maybe]:
     """The fact that is a column of the table `models`."""

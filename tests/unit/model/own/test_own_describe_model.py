@@ -3,13 +3,14 @@
 import json
 
 import pytest
+from common import ROOT
 
 
 @pytest.fixture
-def describe(project_root, monkeypatch, run_script):
+def describe(monkeypatch, run_script):
     """The program's output for command-line words; where it fails, its one line."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    monkeypatch.chdir(project_root)
+    monkeypatch.chdir(ROOT)
 
     def describe(*words):
         done = run_script("describe_model.py", *words)
@@ -52,27 +53,23 @@ def test_the_attention_of_transformers_is_shown(chosen, describe):
     assert f"attention   {chosen} (transformers: config._attn_implementation)" in lines
 
 
-def test_what_cannot_be_described_is_one_line(describe, configuration):
-    for words, said in (
-        ([], "give FILE.py:FUNCTION or hf:NAME, or else --models NAME"),
-        (
-            ["x.py:build", "--models", "small"],
-            "give FILE.py:FUNCTION or hf:NAME, or else --models NAME",
-        ),
-        (["x.py:build"], "x.py:build: there is no file x.py"),
-        (["models/gpt.py:build", "--keys", "layers"], "--keys: 'layers' is no mapping in JSON"),
-        (["models/gpt.py:build", "--keys", "3"], "--keys: '3' is no mapping in JSON"),
-        (
-            ["--models", "large", "--config", configuration],
-            "has no model 'large'; under models there are: small, odd",
-        ),
-        (["--models", "odd", "--config", configuration], "models.odd has neither build nor hf"),
-        (
-            ["--models", "odd", "--config", "absent.yaml"],
-            "absent.yaml cannot be read: No such file",
-        ),
-    ):
-        answer = describe(*words)
-        assert answer.startswith("error: ")
-        assert said in answer
-        assert "\n" not in answer
+NOTHING = "give FILE.py:FUNCTION or hf:NAME, or else --models NAME"
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    {
+        "": NOTHING,
+        "x.py:build --models small": NOTHING,
+        "x.py:build": "x.py:build: there is no file x.py",
+        "models/gpt.py:build --keys layers": "--keys: 'layers' is no mapping in JSON",
+        "models/gpt.py:build --keys 3": "--keys: '3' is no mapping in JSON",
+        "--models large --config {}": "has no model 'large'; under models there are: small, odd",
+        "--models odd --config {}": "models.odd has neither build nor hf",
+        "--models odd --config absent.yaml": "absent.yaml cannot be read: No such file",
+    }.items(),
+)
+def test_what_cannot_be_described_is_one_line(words, said, describe, configuration):
+    answer = describe(*words.format(configuration).split())
+    assert answer.startswith("error: ") and said in answer
+    assert "\n" not in answer

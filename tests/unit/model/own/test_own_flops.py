@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from examples import GPT_FILE, VIT_FILE
 from stepscope.model.own import assembled
 from stepscope.model.own.counting import Counter, multiplies
 
@@ -16,19 +17,19 @@ def flops():
     return described
 
 
-def test_a_gpt_counts_its_attention_in_full(flops, gpt):
+def test_a_gpt_counts_its_attention_in_full(flops):
     layers, width, context, tokens = 2, 64, 32, 2 * 32
     matrices = layers * 12 * width**2 + 10_000 * width
     attention = 12 * layers * 2 * context**2 * width
-    assert flops(gpt, context, layers=layers, width=width, heads=4, dropout=0.0) == {
+    assert flops(GPT_FILE, context, layers=layers, width=width, heads=4, dropout=0.0) == {
         "counter": 6 * matrices * tokens + attention,
         "forward": 2 * matrices * tokens + attention // 3,
     }
 
 
-def test_images_are_as_many_positions_as_they_have_patches(flops, vit):
+def test_images_are_as_many_positions_as_they_have_patches(flops):
     layers, width, patches = 2, 48, 64
-    found = flops(vit, layers=layers, width=width, heads=3)
+    found = flops(VIT_FILE, layers=layers, width=width, heads=3)
     tokens = 2 * patches
     blocks = layers * 12 * width**2
     attention = 12 * layers * 2 * patches**2 * width

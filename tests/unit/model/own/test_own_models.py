@@ -5,6 +5,7 @@ import json
 import pytest
 import torch
 import torch.nn.functional as F
+from examples import GPT_FILE, VIT_FILE, make, step
 from stepscope.model.own import assembled
 from stepscope.model.own.inputs import item_of
 from stepscope.model.own.reference import Unsupported
@@ -55,7 +56,7 @@ class Net(nn.Module):
 SMALL = {"layers": 1, "width": 8, "heads": 2}
 
 
-def test_a_gpt_has_its_parameters_once(make):
+def test_a_gpt_has_its_parameters_once():
     found = make("gpt", SMALL | {"layers": 3}).description
     # norms, QKV, projection, MLP
     block = 2 * 2 * 8 + (8 * 24 + 24) + (8 * 8 + 8) + (8 * 32 + 32) + (32 * 8 + 8)
@@ -69,7 +70,7 @@ def test_a_gpt_has_its_parameters_once(make):
     assert json.loads(json.dumps(found)) == found
 
 
-def test_default_loss_is_that_of_the_next_tokens(make):
+def test_default_loss_is_that_of_the_next_tokens():
     model = make("gpt", SMALL | {"dropout": 0.0})
     batch = model.make_batch()
     tokens, targets = batch["tokens"], batch["targets"]
@@ -83,7 +84,7 @@ def test_default_loss_is_that_of_the_next_tokens(make):
     "architecture, own_parameters",
     [("llama", 0), ("qwen3", 2 * 2 * 16)],  # Qwen3 normalises Q and K of each block, by head
 )
-def test_an_architecture_of_transformers(make, architecture, own_parameters):
+def test_an_architecture_of_transformers(architecture, own_parameters):
     model = make(f"hf:{architecture}", {"head_dim": 16})
     found = model.description
     block = 32 * 64 + 2 * 32 * 32 + 64 * 32 + 3 * 32 * 48 + 2 * 32  # Q, K and V, output, FFN, norms
@@ -98,7 +99,7 @@ def test_an_architecture_of_transformers(make, architecture, own_parameters):
     assert_close(model.loss(batch), by_hand)
 
 
-def test_an_architecture_of_a_folder(make, tmp_path):
+def test_an_architecture_of_a_folder(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama", "dtype": "bfloat16"}))
     for keys, dtype in (({}, torch.float32), ({"dtype": "bfloat16"}, torch.bfloat16)):
         model = make(f"hf:{tmp_path}", {"num_hidden_layers": 3} | keys)
@@ -106,7 +107,7 @@ def test_an_architecture_of_a_folder(make, tmp_path):
         assert {each.dtype for each in model.module.parameters()} == {dtype}
 
 
-def test_a_transformer_encoder_with_its_own_batch_and_loss(make, write):
+def test_a_transformer_encoder_with_its_own_batch_and_loss(write):
     model = make(write(ENCODER), {"layers": 3})
     found = model.description
     attention = 4 * (8 * 8 + 8)
@@ -122,7 +123,7 @@ def test_a_transformer_encoder_with_its_own_batch_and_loss(make, write):
     assert_close((model.outputs(batch) - batch[0]).square().mean(), by_hand)
 
 
-def test_a_model_that_says_its_vocabulary_and_returns_a_dictionary(make, write, step):
+def test_a_model_that_says_its_vocabulary_and_returns_a_dictionary(write):
     model = make(write(OF_A_TABLE))
     found = model.description
     assert (found["vocab_size"], found["parameters"]) == (11, 44)
@@ -131,7 +132,7 @@ def test_a_model_that_says_its_vocabulary_and_returns_a_dictionary(make, write, 
     assert step(model).gradients["table"].abs().sum() > 0
 
 
-def test_a_model_that_takes_targets_gives_its_own_loss(make, write):
+def test_a_model_that_takes_targets_gives_its_own_loss(write):
     model = make(write(WITH_TARGETS))
     batch = model.make_batch()
     table = model.module.table.weight
@@ -141,7 +142,7 @@ def test_a_model_that_takes_targets_gives_its_own_loss(make, write):
     assert any(line.startswith("inference:") for line in model.description["unknown"])
 
 
-def test_targets_that_forward_cannot_do_without_are_always_given(make, write):
+def test_targets_that_forward_cannot_do_without_are_always_given(write):
     """Also where torch.compile() hides what forward takes."""
     required = WITH_TARGETS.replace("targets=None", "targets")
     compiled = required.replace("return Net()", 'return torch.compile(Net(), backend="eager")')
@@ -153,15 +154,15 @@ def test_targets_that_forward_cannot_do_without_are_always_given(make, write):
         assert not any(line.startswith("inference:") for line in model.description["unknown"])
 
 
-def test_what_a_batch_is_made_of(gpt, vit):
+def test_what_a_batch_is_made_of():
     keys = {"layers": 1, "width": 8, "heads": 2}
-    for reference, expected in ((gpt, (2 * 16, "tokens")), (vit, (2, "images"))):
+    for reference, expected in ((GPT_FILE, (2 * 16, "tokens")), (VIT_FILE, (2, "images"))):
         found = assembled.describe(reference, keys, 16, 2)
         assert (found["items"], found["item"]) == expected
     assert item_of((torch.ones(2, 16),), (2, 16)) == "samples"
 
 
-def test_the_same_seed_gives_the_same_model_and_batch(make):
+def test_the_same_seed_gives_the_same_model_and_batch():
     first, again, other = (make("gpt", SMALL, seed=seed) for seed in (0, 0, 1))
     weights = [[*model.module.parameters()] for model in (first, again)]
     assert all(map(torch.equal, *weights))
@@ -172,7 +173,7 @@ def test_the_same_seed_gives_the_same_model_and_batch(make):
     assert not torch.equal(batch, other.make_batch()["tokens"])
 
 
-def test_inference_drops_nothing_and_training_goes_on_as_built(make, write):
+def test_inference_drops_nothing_and_training_goes_on_as_built(write):
     model = make(
         write("""
         def build(context):
@@ -190,7 +191,7 @@ def test_inference_drops_nothing_and_training_goes_on_as_built(make, write):
 
 
 @pytest.mark.parametrize("name, size", [("bfloat16", 2), ("float64", 8), ("float32", 4)])
-def test_weights_keep_their_type_and_frozen_ones_are_counted_apart(make, write, name, size):
+def test_weights_keep_their_type_and_frozen_ones_are_counted_apart(write, name, size):
     model = make(
         write(f"""
         def build(context):
@@ -221,7 +222,7 @@ def test_weights_keep_their_type_and_frozen_ones_are_counted_apart(make, write, 
         ("torch.ones(10, 4).to_sparse()", "sparse"),
     ],
 )
-def test_what_is_no_dense_real_number_is_refused_before_anything_runs(make, write, weight, kind):
+def test_what_is_no_dense_real_number_is_refused_before_anything_runs(write, weight, kind):
     reference = write(f"""
         class Net(nn.Module):
             def __init__(self):
@@ -239,9 +240,9 @@ def test_what_is_no_dense_real_number_is_refused_before_anything_runs(make, writ
     assert f"operations: {line}" in assembled.describe(reference, {}, 16, 2)["unknown"]
 
 
-def test_describing_takes_no_memory(gpt):
+def test_describing_takes_no_memory():
     layers, width = 24, 2**15  # 13 G parameters each: no machine has room for them
-    found = assembled.describe(gpt, {"layers": layers, "width": width, "heads": 256}, 32, 1)
+    found = assembled.describe(GPT_FILE, {"layers": layers, "width": width, "heads": 256}, 32, 1)
     by_hand = 10_000 * width + 32 * width + layers * (12 * width**2 + 13 * width) + 2 * width
     assert found["parameters"] == by_hand
 
