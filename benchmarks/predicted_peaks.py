@@ -176,11 +176,13 @@ def _of_cpu(cell: str, spec: dict, files: zipfile.ZipFile) -> Iterator[Row]:
 
 
 def setup_of(options: dict) -> Setup | None:
-    """None where the closed form does not know the strategy, or fp8 that is not compiled."""
+    """None where the closed form does not know the strategy, fp8 that is not compiled, or fp8 with
+    a scale a row."""
     strategy = STRATEGIES.get(options.get("strategy", "alone"))
     values = {name: options.get(name, PLAIN_STEP.get(name)) for name in OPTIONS}
     values = {name: value for name, value in values.items() if value is not None}
-    if strategy is None or (values["precision"] == "fp8" and "compile" not in options):
+    unknown = {"fp8_rowwise"} | ({"fp8"} if "compile" not in options else set())
+    if strategy is None or values["precision"] in unknown:
         return None
     devices = options.get("devices", 1)
     shape = ModelShape.of(options)

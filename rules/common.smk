@@ -47,8 +47,8 @@ os.environ.setdefault("STEPSCOPE_COMMAND", shlex.join(["snakemake", *measuring(s
 os.environ.update(STEPSCOPE_PLAN=in_memory(CELLS.plan))
 labels.tell(MACHINES)
 LABELS = [one.label for one in MACHINES]
-# What a rule names of resources: a key that no machine has would hide what the user's own profile
-# sets for it.
+# Resources that are named to Snakemake: a key that no machine has would hide what the user's own
+# profile sets for it.
 ASKED = {"gpu", "minutes", "runtime"}.union(
     *(["mem_mb", *one.asked] for one in MACHINES if one.by_jobs)
 )

@@ -11,7 +11,6 @@ from pathlib import Path
 from stepscope.config.flags import mapping
 from stepscope.formulas import fits
 from stepscope.recordings.text import show
-from stepscope.yaml_files import read_yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -42,6 +41,8 @@ def main() -> None:
 
             found = fits.of_own(capacity, *fake_peak.found(given, sys.argv))
         else:
+            from stepscope.yaml_files import read_yaml  # and yaml with it
+
             sizes = read_yaml(ROOT / "config.yaml")["sizes"]
             found = fits.answer(fits.setup_of(given, sizes), capacity, given.machine)
     except ValueError as error:

@@ -23,7 +23,6 @@ from stepscope.model.chosen import PACKAGES, names
 from stepscope.model.formats import PRECISIONS
 from stepscope.model.own.reference import ModelError, parse
 from stepscope.model.shape import ModelShape
-from stepscope.yaml_files import read_yaml
 
 CONFIG = Path(__file__).resolve().parents[3] / "config.yaml"
 N = TypeVar("N", int, float)
@@ -305,6 +304,8 @@ def _flag(key: str) -> str:
 def _resolve_shape(given: dict, typed: set[str]) -> None:
     """Of a model of ours. Raises ValueError for a shape that none can have."""
     if given["size"] is not None:
+        from stepscope.yaml_files import read_yaml  # and yaml, which a program may do without
+
         sizes = read_yaml(CONFIG)["sizes"]
         if given["size"] not in sizes:
             raise ValueError(

@@ -140,7 +140,7 @@ def bounds(tables: Tables, place: dict, precision: str) -> dict[str, float]:
         return {}
 
     model = known.iloc[0].fillna(0)
-    flop = [model["flop"], 0.0]
+    flop = [np.nan, 0.0]  # of another model's operations attention's are not told apart
     if model["d_model"]:  # of this project's model: its blocks and its head
         shape = ModelShape.of({name: int(model[name]) for name in SHAPE})
         flop = list(linear_step_flops(shape, int(place["batch"]), int(place["context"])))

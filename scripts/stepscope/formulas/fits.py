@@ -6,19 +6,19 @@ import tomllib
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from stepscope.formulas.architecture import Architecture, require
 from stepscope.formulas.footprint import OPTIONS, Setup, holds, product
-from stepscope.formulas.footprint_peak import MOST, Peak, last_that, peak
+from stepscope.formulas.footprint_peak import Peak, last_that, peak
 from stepscope.formulas.options import TERMS, value, values
 from stepscope.model.chosen import PACKAGES, names
 
 KNOWN = tomllib.loads(Path(__file__).with_name("known.toml").read_text(encoding="utf-8"))
 CARD = TERMS["card"]
-USUAL: dict[str, Any] = {name: usual for name, (usual, _) in KNOWN["asked"].items()}
+ASKED = KNOWN["asked"]  # name -> what is usual, and what it is in words
 FITS, DOUBTFUL, FAILS = "fits", "fits with doubt", "does not fit"
 SOLD = 0.98  # of the memory that a card is sold with, CUDA gives so much to programs
 
@@ -26,7 +26,7 @@ SOLD = 0.98  # of the memory that a card is sold with, CUDA gives so much to pro
 def add_flags(flags: ArgumentParser) -> None:
     """The size, how it is run, and whose rates it is timed by."""
     choices = {name: values(name) for name in OPTIONS} | {"machine": list(KNOWN["machines"])}
-    for name, (usual, told) in KNOWN["asked"].items():
+    for name, (usual, told) in ASKED.items():
         flags.add_argument(
             f"--{name}",
             type=type(usual),
@@ -38,7 +38,7 @@ def add_flags(flags: ArgumentParser) -> None:
 
 def setup_of(given: Namespace, sizes: dict[str, dict[str, int]]) -> Setup:
     """What those flags say. Raises ValueError as model() does."""
-    names = USUAL.keys() & Setup.__dataclass_fields__
+    names = ASKED.keys() & Setup.__dataclass_fields__
     options = {name: getattr(given, name) for name in names}
     return Setup(model(given.size, sizes), **options)
 
@@ -63,7 +63,7 @@ def model(name: str, sizes: dict[str, dict[str, int]]) -> Architecture:
 
 def _of_numbers(text: str) -> Architecture:
     """A shape from its fields."""
-    known = ", ".join(field.name for field in fields(Architecture))
+    known = ", ".join(Architecture.__dataclass_fields__)
     pairs = [part.partition("=") for part in text.split(",")]
     try:
         return Architecture(**{name.strip(): int(number) for name, _, number in pairs})
@@ -115,12 +115,12 @@ def wrong(setup: Setup) -> str | None:
     return None
 
 
-def check_own(given: Namespace, used: tuple[str, ...], words: Iterable[str] = ()) -> None:
+def check_own(given: Namespace, used: tuple[str, ...], words: Iterable[str]) -> None:
     """Raises ValueError for flags that a model or step of one's own, which is asked for no others
     than `used`, does not have, and for their values that it cannot have. words: what was typed."""
     typed = {word.partition("=")[0].removeprefix("--") for word in words}
     require(vars(given))
-    for name in filter(typed.__contains__, USUAL):
+    for name in filter(typed.__contains__, ASKED):
         chosen = getattr(given, name)
         is_possible = name not in PACKAGES or chosen in names(name)
         if name not in used or not is_possible:
@@ -176,7 +176,7 @@ def largest(setup: Setup, field: str, capacity: int) -> dict[str, int]:
             other = replace(setup, **changed)
             return not wrong(other) and verdict_of(other, capacity) in verdicts
 
-        return last_that(fits, MOST)
+        return last_that(fits)
 
     return {FITS: last_of(FITS), DOUBTFUL: last_of(FITS, DOUBTFUL)}
 
@@ -184,15 +184,17 @@ def largest(setup: Setup, field: str, capacity: int) -> dict[str, int]:
 def room(setup: Setup) -> list[Room]:
     """The changes that lower the peak, the largest first."""
     before = peak_of(setup).bytes
-    half = {"batch": -(-setup.batch // 2), "gradients": "accumulated"}
-    in_halves = {"label": "half the batch, accumulated over two", "options": half}
+    in_halves = {
+        "label": "half the batch, accumulated over two",
+        "options": {"batch": -(-setup.batch // 2), "gradients": "accumulated"},
+    }
     found = []
     for each in (*TERMS["changes"], in_halves):
         changed = replace(setup, **each["options"])
         size = peak_of(changed).bytes
-        found.append(Room(each["label"], changed, size, before - size))
-    lower = [each for each in found if each.saved > 0]
-    return sorted(lower, key=lambda each: -each.saved)
+        if size < before:
+            found.append(Room(each["label"], changed, size, before - size))
+    return sorted(found, key=lambda each: each.bytes)
 
 
 def together(setup: Setup, capacity: int) -> list[Room]:

@@ -121,18 +121,17 @@ def all_sizes(shape: ModelShape, batch: int, context: int, **others: int) -> dic
 def product(text: str, sizes: dict[str, int]) -> int:
     """The value of dimensions, from the left: "×" multiplies, "/" divides and rounds up."""
     found = 1
-    for is_divisor, name in _factors(text):
+    for sign, name in _factors(text):
         factor = int(name) if name.isdigit() else sizes[name]
-        found = -(-found // factor) if is_divisor else found * factor
+        found = found * factor if sign == "×" else -(-found // factor)
     return found
 
 
 @functools.cache
-def _factors(text: str) -> list[tuple[bool, str]]:
-    """Whether each divides, and its name."""
-    first, *others = re.split(" ([×/]) ", text)
-    pairs = zip(others[::2], others[1::2], strict=True)
-    return [(False, first), *((sign == "/", name) for sign, name in pairs)]
+def _factors(text: str) -> list[tuple[str, str]]:
+    """Each with the sign before it."""
+    _, *parts = re.split(" ([×/]) ", f"1 × {text}")
+    return list(zip(parts[::2], parts[1::2], strict=True))
 
 
 @dataclass(frozen=True)
@@ -198,6 +197,6 @@ def _tensor(setup: Setup, category: str, row: Row, over: str) -> Contribution:
     )
 
 
-def total(contributions: list[Contribution] | tuple[Contribution, ...]) -> int:
+def total(contributions: Iterable[Contribution]) -> int:
     """Bytes of all together."""
     return sum(each.bytes for each in contributions)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from stepscope.formulas.footprint import TERMS, Contribution, Setup, group, holds, total
 
-MOST = TERMS["bounds"]["batch"][1]  # that a batch or a context may be
+MOST = TERMS["bounds"]["batch"][1]  # below which a batch or a context is looked for
 # Mode -> its flags in the table.
 MODES = {
     "inference": {"inference"},
@@ -105,18 +105,18 @@ def _alive(
             continue
         said = entry.get("count", 1)
         count = counts.get(said, said)
-        only, but = entry.get("only"), entry.get("but", ())
+        but = entry.get("but", ())
         for each in group(setup, entry["of"]):
-            if count and each.name not in but and (only is None or each.name in only):
+            only = entry.get("only", (each.name,))
+            if count and each.name in only and each.name not in but:
                 found[replace(each, count=1)] += count * each.count
     return [replace(one, count=count) for one, count in found.items()]
 
 
-def last_that(holds: Callable[[int], bool], most: int | None = None) -> int:
-    """The last number from 1 that holds, where all before it do; 0 if none. most: below which it is
-    looked for."""
+def last_that(holds: Callable[[int], bool]) -> int:
+    """The last number from 1 that holds, where all before it do; 0 if none."""
     limit = 1
-    while holds(limit) and limit != most:
+    while holds(limit) and limit != MOST:
         limit *= 2
     numbers = range(max(1, limit // 2), limit)
     return numbers.start + bisect_left(numbers, True, key=lambda number: not holds(number)) - 1

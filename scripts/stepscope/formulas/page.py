@@ -33,10 +33,11 @@ def data(published: Path, sizes: dict[str, dict[str, int]]) -> dict[str, Any]:
 def _models(sizes: dict[str, dict[str, int]]) -> dict[str, dict[str, Any]]:
     """Name -> its shape, and where that stands."""
     sources = {name: each["source"] for name, each in fits.KNOWN["models"].items()}
-    found = {}
-    for name, source in (sources | dict.fromkeys(sizes, "config.yaml")).items():
-        found[name] = asdict(fits.model(name, sizes)) | {"source": source}
-    return found
+    sources |= dict.fromkeys(sizes, "config.yaml")
+    return {
+        name: asdict(fits.model(name, sizes)) | {"source": source}
+        for name, source in sources.items()
+    }
 
 
 def _of_option(option: str) -> dict[str, dict[str, Any]]:

@@ -164,7 +164,7 @@ class Workload:
     def clear_gradients(self) -> None:
         """What every training loop does first: drop the gradients of the step before."""
         for optimizer in self.optimizers:
-            optimizer.zero_grad(set_to_none=True)
+            optimizer.zero_grad()
 
     def drop_graph(self) -> None:
         """Let go of the loss, and with it of all that a forward pass without backward has saved."""

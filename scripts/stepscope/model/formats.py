@@ -5,8 +5,8 @@ from stepscope.model.about import Precision
 from stepscope.model.chosen import names, said
 from stepscope.model.precisions import Format
 
-# By the bytes of an element, then by name.
+# By the bytes of an element, then by name, in which order they come.
 _FORMATS = {name: said("precision", name, Format) for name in names("precision")}
-FORMATS = dict(sorted(_FORMATS.items(), key=lambda one: (-one[1].bytes, one[0])))
+FORMATS = dict(sorted(_FORMATS.items(), key=lambda one: -one[1].bytes))
 
 PRECISIONS = {name: said("precision", name, Precision) for name in FORMATS}

@@ -37,9 +37,12 @@ class Rival:
         if not _is_installed(self.module):
             return f"{self.package} is not installed"
         own = torch.cuda.get_device_capability(device)
-        needed, has = ("{}.{}".format(*each) for each in (LEAST, own))
-        said = f"{self.package} needs compute capability {needed} or more; this GPU has {has}"
-        return said if own < LEAST else None
+        if own >= LEAST:
+            return None
+        return (
+            f"{self.package} needs compute capability {LEAST[0]}.{LEAST[1]} or more; this GPU has"
+            f" {own[0]}.{own[1]}"
+        )
 
     def check(self, q: Tensor, k: Tensor, v: Tensor) -> None:
         """Raise ValueError for operands that they do not take."""

@@ -108,7 +108,8 @@ def test_an_architecture_of_transformers_against_a_gpus_peak(monkeypatch, reques
 
 def asked(**flags):
     """The command's flags: what is usual, but for these."""
-    return Namespace(**fits.USUAL | {"step": None, "model": None, "keys": {}} | flags)
+    usual = {name: value for name, (value, _) in fits.ASKED.items()}
+    return Namespace(**usual | {"step": None, "model": None, "keys": {}} | flags)
 
 
 def test_a_step_of_ones_own_by_hand(tmp_path):

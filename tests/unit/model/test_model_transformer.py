@@ -191,7 +191,7 @@ def test_a_step_neither_casts_nor_waits_nor_builds_constants(attention, batch):
     optimizer = chosen("optimizer", "own").make(model.parameters())
 
     def step():
-        optimizer.zero_grad(set_to_none=True)
+        optimizer.zero_grad()
         _loss(model, batch).backward()
         optimizer.step()
 

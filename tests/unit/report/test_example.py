@@ -222,10 +222,10 @@ def test_what_is_made_of_two_cards_is_told(data):
     found = ladder.facts(data)
     rate = found.machine.rate("bf16")
     assert found.across_cards(rate, found.ladder.plain.step)
-    assert not found.across_cards(rate, found.most.rung.step)
+    assert not found.across_cards(rate, found.most.step)
     uuids = data.rows("cells").set_index("cell")["gpu_uuid"]
     (product,) = rate.cells
-    (here,), (there,) = found.ladder.plain.step.cells, found.most.rung.step.cells
+    (here,), (there,) = found.ladder.plain.step.cells, found.most.step.cells
     assert uuids[product] == uuids[there] != uuids[here]
 
 

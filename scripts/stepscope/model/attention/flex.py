@@ -41,10 +41,9 @@ def attention(
         four = [as_4d(x) for x in (q, k, v)]
         mask = None
         if is_causal:
-            queries = q.shape[-2]
-            keys = k.shape[-2]
-            seen = masks.mask_of(queries, keys, is_causal, window)
-            mask = kept_causal_mask(queries, keys, q.device, seen.window)
+            lengths = q.shape[-2], k.shape[-2]
+            seen = masks.mask_of(*lengths, is_causal, window)
+            mask = kept_causal_mask(*lengths, q.device, seen.window)
         # Within a compiled model the compiler meets it anyway; by itself, uncompiled, it would
         # store all scores.
         attend: Callable[..., Any] = flex_attention

@@ -76,16 +76,11 @@ def _add_chunk(
         part, gradient = compiled(of_rows)(logits, targets, share)
     with named("LM head"):
         torch.mm(gradient, weight, out=of_hidden)
-        _add_product(of_weight, gradient.t(), hidden)
+        if of_weight.dtype == gradient.dtype:
+            of_weight.addmm_(gradient.t(), hidden)
+        else:  # the product is rounded to the lower precision before it is added
+            of_weight.add_(gradient.t() @ hidden)
     return part
-
-
-def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
-    """total += left right; of a lower precision the product is rounded to it before it is added."""
-    if total.dtype == left.dtype:
-        total.addmm_(left, right)
-    else:
-        total.add_(left @ right)
 
 
 def of_rows(logits: Tensor, targets: Tensor, share: float) -> tuple[Tensor, Tensor]:

@@ -1,11 +1,11 @@
 """Cross-entropy as torch.compile fuses it: the logits are read twice and their gradient is written
 once."""
 
-import torch.nn.functional as F
 from torch import Tensor
 
 from stepscope.model.about import Loss
 from stepscope.model.compilation import compiled
+from stepscope.model.losses.torch import cross_entropy
 from stepscope.model.ranges import named
 from stepscope.model.transformer import TransformerLM
 
@@ -25,8 +25,3 @@ def loss(model: TransformerLM, tokens: Tensor, targets: Tensor) -> Tensor:
     logits = model(tokens)
     with named("loss"):
         return compiled(cross_entropy)(logits, targets)
-
-
-def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    """logits: (..., vocab_size); targets: (...)."""
-    return F.cross_entropy(logits.flatten(0, -2), targets.flatten())

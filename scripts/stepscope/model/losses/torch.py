@@ -20,4 +20,9 @@ def loss(model: TransformerLM, tokens: Tensor, targets: Tensor) -> Tensor:
     """See the package."""
     logits = model(tokens)
     with named("loss"):
-        return F.cross_entropy(logits.flatten(0, -2), targets.flatten())
+        return cross_entropy(logits, targets)
+
+
+def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """logits: (..., vocab_size); targets: (...)."""
+    return F.cross_entropy(logits.flatten(0, -2), targets.flatten())

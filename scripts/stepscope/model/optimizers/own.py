@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -35,7 +34,7 @@ class AdamW:
         # for the device.
         self._steps: dict[Tensor, int] = {}
 
-    def zero_grad(self, set_to_none: Literal[True] = True) -> None:
+    def zero_grad(self) -> None:
         """Drop every parameter's gradient."""
         for parameter in self.parameters:
             parameter.grad = None

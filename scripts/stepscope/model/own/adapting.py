@@ -41,14 +41,15 @@ def adapt(own: OwnModel, spec: dict) -> None:
         own.without_hooks()
     if compilation.parts == "blocks":
         for block in _blocks(own, f"compile: {compiled}"):
-            _replace_forward(block, torch.compile(block.forward))
+            # hooks stay around it
+            block.forward = torch.compile(block.forward)  # type: ignore[method-assign]
     if every > 1:
         raise Unsupported(
             f"checkpoint: {every} is there for the sizes of this project alone; use checkpoint: 1"
         )
     if every:
         for block in _blocks(own, "checkpoint: 1"):
-            _replace_forward(block, _recomputed(own, block.forward))
+            block.forward = _recomputed(own, block.forward)  # type: ignore[method-assign]
     if compilation.parts == "model":
         own.module.compile()
 
@@ -155,11 +156,6 @@ def _with_signature(attend: Callable, name: str) -> Callable:
         return attend(query, key, value, is_causal)
 
     return attention
-
-
-def _replace_forward(module: nn.Module, forward: Callable) -> None:
-    """Have the module run `forward` when it is called, hooks around it as before."""
-    module.forward = forward  # type: ignore[method-assign]  # a module may have its own
 
 
 def _recomputed(own: OwnModel, forward: Callable) -> Callable:

@@ -2,7 +2,7 @@
 
 import fnmatch
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -51,13 +51,15 @@ def describe(reference: str, keys: dict, context: int, batch: int, seed: int = 0
 
     def described() -> dict:
         own = build(reference, keys, context, batch, "cpu", seed)
-        flops, item = ({}, None) if own.refused else probing.counted(own)
-        items = batch * (context if item == "tokens" else 1)
-        doubts = [f"operations: {own.refused}"] if own.refused else []
+        doubts = own.description["unknown"]
+        if own.refused:
+            doubts.append(f"operations: {own.refused}")
+            return own.description | {"flops": {}, "items": None, "item": None}
+        flops, item = probing.counted(own)
         if uncounted := ", ".join(flops.get("uncounted", [])):
             doubts.append(f"operations of {uncounted}: no formula, so what is counted is the least")
-        counted = {"flops": flops, "items": items if item else None, "item": item}
-        return own.description | counted | {"unknown": own.description["unknown"] + doubts}
+        items = batch * (context if item == "tokens" else 1)
+        return own.description | {"flops": flops, "items": items, "item": item}
 
     with suppress(ModelError), probing.in_shapes_alone():
         return described()
@@ -81,10 +83,10 @@ class OwnModel:
     batch: int
     device: torch.device
     seed: int
-    attention: AbstractContextManager = field(default_factory=nullcontext)
 
     def __post_init__(self) -> None:
         module = self.module
+        self.attention: AbstractContextManager = nullcontext()
         self._modes: dict[nn.Module, bool] = {}  # what parts were built in, while all are in eval
         self.refused = structure.refused(module)
         self.found_blocks = structure.blocks_of(module)
@@ -92,7 +94,22 @@ class OwnModel:
         parts = structure.parts_of(module, self.found_blocks)
         named = naming.renamed(parts, module, self._chosen)
         self._names = naming.Names(module, named)
-        self.description = self._described(list(dict.fromkeys(named.values())))
+        names = list(dict.fromkeys(named.values()))
+        fed, loss = self.fed.told
+        configuration = getattr(module, "config", None)
+        attention = getattr(configuration, "_attn_implementation", None)
+        self.description = {
+            "reference": self.reference.text,
+            "keys": self.keys,
+            **structure.described(module, self.found_blocks),
+            # as transformers chose it
+            "attention": attention if isinstance(attention, str) else None,
+            "inputs": fed,
+            "loss": loss,
+            "vocab_size": self.fed.vocab_size,
+            "ranges": names,
+            "unknown": self._unknown(names),
+        }
 
     @property
     def blocks(self) -> list[nn.Module]:
@@ -145,25 +162,8 @@ class OwnModel:
         self.description["ranges"] = []
         self.description["unknown"].append("ranges inside the model: compiled code has none")
 
-    def _described(self, names: list[str]) -> dict:
-        """What was built and how it is fed, ready for JSON. names: of its ranges."""
-        fed, loss = self.fed.told
-        configuration = getattr(self.module, "config", None)
-        attention = getattr(configuration, "_attn_implementation", None)
-        return {
-            "reference": self.reference.text,
-            "keys": self.keys,
-            **structure.described(self.module, self.found_blocks),
-            # as transformers chose it
-            "attention": attention if isinstance(attention, str) else None,
-            "inputs": fed,
-            "loss": loss,
-            "vocab_size": self.fed.vocab_size,
-            "ranges": names,
-            "unknown": self._unknown(names),
-        }
-
     def _unknown(self, names: list[str]) -> list[str]:
+        """What could not be found out, a line each. names: of its ranges."""
         paths = [path for path, _ in self.module.named_modules()]
         lines = [
             f"ranges: no module has a path like {pattern!r}"

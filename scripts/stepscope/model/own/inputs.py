@@ -18,8 +18,7 @@ from torch.utils._pytree import tree_leaves
 from stepscope.model.own.reference import ModelError, Reference
 from stepscope.model.ranges import named
 
-LABELS = ("labels", "targets")  # parameters of a forward() that returns its loss
-LOSSES = {  # in words, by the parameter that takes the targets
+LOSSES = {  # in words, by forward's parameter that takes the targets, where it returns its loss
     "labels": "the model's own: .loss of its output, given labels = the same tokens",
     "targets": "the model's own, given targets = the tokens one position later",
     None: "cross-entropy of the logits, in nats, with the tokens one position later",
@@ -142,17 +141,17 @@ def chosen(reference: Reference, built: object) -> tuple[nn.Module, Fed]:
             f"{reference.text}: {type(module).__name__} has no parameters; there is nothing to"
             " train"
         )
-    if make_batch is not None:
-        said = "the user's loss(outputs, batch)" if loss else "the model's own: .loss of its output"
-        fed = "the user's make_batch(batch, context, device, generator)"
-        return module, Brought(reference, (fed, said), make_batch, loss)
-    return module, _tokens(reference, module, loss)
+    if make_batch is None:
+        if loss is not None:
+            raise ModelError(f"{reference.text}: returns a loss without make_batch; return both")
+        return module, _tokens(reference, module)
+    said = "the user's loss(outputs, batch)" if loss else "the model's own: .loss of its output"
+    fed = "the user's make_batch(batch, context, device, generator)"
+    return module, Brought(reference, (fed, said), make_batch, loss)
 
 
-def _tokens(reference: Reference, module: nn.Module, loss: Callable | None) -> Tokens:
+def _tokens(reference: Reference, module: nn.Module) -> Tokens:
     """How to give a model tokens, as far as it shows it."""
-    if loss is not None:
-        raise ModelError(f"{reference.text}: returns a loss without make_batch; return both")
     size, where = _vocabulary(module)
     if size is None:
         raise ModelError(
@@ -161,10 +160,10 @@ def _tokens(reference: Reference, module: nn.Module, loss: Callable | None) -> T
         )
     written = getattr(module, "_orig_mod", module)  # torch.compile() hides what forward takes
     parameters = inspect.signature(written.forward).parameters
-    labels = next((name for name in LABELS if name in parameters), None)
+    labels = next((name for name in LOSSES if name in parameters), None)
     fixed = {"use_cache": False} if "use_cache" in parameters else {}
     name = next(iter(parameters), "")
-    passed = "".join(f", {key}={value}" for key, value in fixed.items())
+    passed = ", use_cache=False" if fixed else ""
     fed = f"random tokens {name}: (batch, context) int64, below {size:,} ({where}){passed}"
     told = (fed, LOSSES[labels])
     is_required = labels is not None and parameters[labels].default is inspect.Parameter.empty

@@ -74,9 +74,12 @@ def called(
     try:
         takes.bind(*first, **given, **keys)
     except TypeError as error:
+        wrong = f"does not take the keys {', '.join(keys)}" if keys else "takes no context"
+        if str(error).startswith("missing"):
+            wrong = "asks for what nothing gives"
         raise ModelError(
-            f"{reference.text}: {reference.function}{takes} does not take the keys"
-            f" {', '.join(keys) or '(none)'}: {error} (docs/own-{reference.kind}.md)"
+            f"{reference.text}: {reference.function}{takes} {wrong}: {error}"
+            f" (docs/own-{reference.kind}.md)"
         ) from None
     with named_errors(reference, f"{reference.function}() fails"):
         return function(*first, **given, **keys)

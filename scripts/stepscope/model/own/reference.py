@@ -54,11 +54,10 @@ class Reference:
     def _in_cache(self) -> list[Path]:
         from huggingface_hub import try_to_load_from_cache
 
-        found = None
         with contextlib.suppress(ValueError):  # for what is no name of a repository
             found = try_to_load_from_cache(self.name, "config.json")
-        if isinstance(found, str):
-            return [Path(found)]
+            if isinstance(found, str):
+                return [Path(found)]
         if "/" in self.name:
             raise ModelError(
                 f"{self.text} is not in Hugging Face's cache, and nothing is downloaded; give a"

@@ -94,11 +94,10 @@ def blocks_of(module: nn.Module) -> Blocks | None:
 
 def _rows(module: nn.Module) -> set[int]:
     """How many rows its embeddings have, of torch or of one's own."""
-    classes = {part: type(part).__name__ for part in module.modules()}
     return {
         _outputs(part)
-        for part, name in classes.items()
-        if name == "Embedding" or isinstance(part, nn.Embedding)
+        for part in module.modules()
+        if isinstance(part, nn.Embedding) or type(part).__name__ == "Embedding"
     }
 
 
@@ -216,8 +215,11 @@ def _parts(
 def _ffn_layers(module: nn.Module) -> set[str]:
     """Which of a module's linear layers are a feed-forward network: the first widens, and one goes
     back by as much; a gate widens, too. Beside a convolution they are something else."""
-    linear = {own: each for own, each in module.named_children() if isinstance(each, nn.Linear)}
-    sizes = {own: (each.in_features, each.out_features) for own, each in linear.items()}
+    sizes = {
+        own: (each.in_features, each.out_features)
+        for own, each in module.named_children()
+        if isinstance(each, nn.Linear)
+    }
     found = {
         own: d_out - d_in
         for own, (d_in, d_out) in sizes.items()
@@ -231,9 +233,5 @@ def _ffn_layers(module: nn.Module) -> set[str]:
 
 def _is_ffn(module: nn.Module) -> bool:
     """Whether it has the layers of a feed-forward network and no others."""
-    held = {own for own, part in module.named_children() if _has_parameters(part)}
+    held = {own for own, part in module.named_children() if list(part.parameters())}
     return bool(held) and held == _ffn_layers(module)
-
-
-def _has_parameters(module: nn.Module) -> bool:
-    return next(module.parameters(), None) is not None

@@ -49,6 +49,7 @@ class OwnStep:
 
     step = _series("time")  # as a loop runs it, by the clock
     first = _series("first_step_time")  # the very first one of a process
+    replayed = _series("host_free_time")  # from a CUDA graph
     gpu = _series("alone_time")  # without the host: host-free, else busy
     energy = _series("energy")
     rate = _series("flops")  # what it multiplies a second

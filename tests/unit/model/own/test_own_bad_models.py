@@ -85,9 +85,15 @@ def test_keys_that_build_does_not_take(complaint):
     said = complaint(f"def build(context, layers=2): return {FINE}", {"layer": 3})
     assert said.startswith("build(context, layers=2) does not take the keys layer")
     assert "unexpected keyword argument 'layer'" in said
-    assert "too many positional arguments" in complaint(
-        f"def build(): return {FINE}", name="other.py"
-    )
+    said = complaint(f"def build(): return {FINE}", name="other.py")
+    assert said.startswith("build() takes no context: too many positional arguments")
+
+
+@pytest.mark.parametrize("keys", [{}, {"layers": 2}])
+def test_what_build_asks_for_and_nothing_gives(complaint, keys):
+    said = complaint(f"def build(context, width, layers=2): return {FINE}", keys)
+    assert said.startswith("build(context, width, layers=2) asks for what nothing gives: ")
+    assert "'width'" in said
 
 
 @pytest.mark.parametrize(
