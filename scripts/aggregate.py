@@ -71,11 +71,8 @@ def main() -> None:
         found, samples, refused = cells.read(given.plan, given.results)
         refused |= derived.impossible(found, samples)
         found, samples = cells.without(found, samples, refused)
-        tables, damaged, warnings = writing.tables(found, samples, given.published)
-        if damaged:
-            found, samples = cells.without(found, samples, damaged)
-            tables, _, warnings = writing.tables(found, samples, given.published)
-        _say(refused | damaged, given.plan)
+        tables, warnings = writing.tables(found, samples, given.published)
+        _say(refused, given.plan)
         for study in cells.untaken(found, tables):
             sys.exit(
                 f"error: study {study}: no table takes its cells, so no page would show them; set"

@@ -142,10 +142,10 @@ def _made(results: Path, out: Path) -> Path:
     plan = results / "plan.json"
     try:
         found, samples, refused = cells.read(plan, results)
-        tables, damaged, _ = writing.tables(found, samples, [])
+        tables, _ = writing.tables(found, samples, [])
     except cells.PlanError as error:
         raise CompareError(str(error)) from None
-    for name, why in (refused | damaged).items():
+    for name, why in refused.items():
         raise CompareError(f"{results / name}: {why}")
     writing.write(out, tables)
     return out

@@ -15,7 +15,8 @@ from collections.abc import Iterator
 
 from stepscope.axes import is_step
 from stepscope.model.formats import PRECISIONS
-from stepscope.results.cells import MeasuredCell, precision_of
+
+from .cells import MeasuredCell, precision_of
 
 OF_LOSS = 0.1
 

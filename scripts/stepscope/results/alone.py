@@ -7,8 +7,9 @@ import numpy as np
 from pandas import DataFrame, Series
 
 from stepscope.axes import MODES
-from stepscope.results.cells import beside
-from stepscope.results.tables import where
+
+from .cells import beside
+from .tables import where
 
 ALONE = "alone_time"
 HOST_FREE, BUSY = "host_free_time", "busy_time"

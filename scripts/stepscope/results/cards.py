@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
-from stepscope.results.tables import where
+from .cells import beside
+from .tables import where
 
 REFERENCE = Path(__file__).with_name("cards.csv")
 FAR = 0.05
@@ -24,17 +25,17 @@ def measured(series: DataFrame, cells: DataFrame, models: DataFrame) -> DataFram
     """LIKE, machine, cell, card, unit and value: the rates of bursts, and times of plain steps'
     kernels. series, cells, models: the tables. card: a digest of its UUID."""
     rates = where(series, study="ceilings", quantity="rate", variant="burst")
-    plain = where(series, study="timing", mode="step", phase="step", options="")
-    both = pd.concat([rates, where(plain, quantity="busy_time")], ignore_index=True)
-    cards = cells[["cell", "gpu"]].assign(card=cells["gpu_uuid"].map(_digest))
+    plain = where(
+        series, quantity="busy_time", study="timing", mode="step", phase="step", options=""
+    )
+    both = pd.concat([rates, plain], ignore_index=True)
+    cards = cells[["cell", "gpu"]].assign(
+        card=[hashlib.sha256(uuid.encode()).hexdigest()[:8] for uuid in cells["gpu_uuid"]]
+    )
     found = both.rename(columns={"median": "value"}).merge(cards[cards["gpu"] != ""], on="cell")
-    known = models.drop_duplicates("size").set_index("size")["parameters"]
-    found["parameters"] = found["size"].map(known).where(found["study"] == "timing")
+    parameters = beside(found, models, ["size"], "parameters")
+    found["parameters"] = parameters.where(found["study"] == "timing")
     return found[[*LIKE, "machine", "cell", "card", "unit", "value"]].dropna(subset="value")
-
-
-def _digest(uuid: object) -> str:
-    return hashlib.sha256(str(uuid).encode()).hexdigest()[:8]
 
 
 def rows(series: DataFrame, cells: DataFrame, models: DataFrame) -> DataFrame:

@@ -4,9 +4,9 @@ sheet."""
 import pandas as pd
 from pandas import DataFrame, Series
 
-from stepscope.results import data_sheets
-from stepscope.results.cells import MeasuredCell, mapped, of_study
-from stepscope.results.tables import where
+from . import data_sheets
+from .cells import MeasuredCell, mapped, of_study
+from .tables import where
 
 RATES = ["burst", "sustained"]  # kinds of samples of ceilings, which are variants of their cell
 
@@ -47,17 +47,17 @@ def rows(found: DataFrame, cells: list[MeasuredCell], least: Series) -> DataFram
     says. found: the series of times."""
     cells = of_study(cells, "ceilings")
     place = ["cell", "variant"]
-    times = where(found, cell=[cell.name for cell in cells], quantity="time")
-    rates = times[[*place, "processes", "samples"]].join(least, on=place, how="inner")
+    times = where(found, quantity="time")[[*place, "processes", "samples"]]
+    rates = times.join(least, on=place, how="inner")
     rates["median"] = mapped(rates, cells, work_of) / rates.pop("seconds")
     none = {"variant": "datasheet", "processes": 0, "samples": 0}
-    sheets = DataFrame([none | {"cell": cell.name} for cell in cells], columns=rates.columns)
-    sheets["median"] = mapped(sheets, cells, _sheet).astype(float)
+    sheets = DataFrame({"cell": [cell.name for cell in cells], **none})
+    sheets["median"] = mapped(sheets, cells, _sheet)
     made = pd.concat([rates, sheets.dropna(subset="median")], ignore_index=True)
     return made.assign(mode="", phase="", length=0, direction="", quantity="rate", status="ok")
 
 
-def _sheet(cell: MeasuredCell) -> float | None:
-    """FLOP/s or B/s of the data sheet; None for a GPU that has no row there."""
+def _sheet(cell: MeasuredCell) -> float:
+    """FLOP/s or B/s of the data sheet; NaN for a GPU that has no row there."""
     gpu = cell.hardware.get("gpu")
     return data_sheets.rate(gpu, cell.spec["operation"], cell.spec["precision"])

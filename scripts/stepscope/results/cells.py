@@ -2,6 +2,7 @@
 it comes from."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,11 +15,11 @@ from stepscope.axes import BUILT, is_step, option
 from stepscope.measure.found import BESIDE, STATUSES
 from stepscope.model.shape import ModelShape
 from stepscope.recordings.text import ERROR, last_error
-from stepscope.results import records
-from stepscope.results.schema import PLACE
+
+from . import records
+from .schema import PLACE
 
 MISSING, NOT_MEASURED = "missing", "not measured"
-LOG = "measure.log"  # of a cell's program
 # What a spec says of how a cell is measured, not of what: where results of another run are used it
 # may differ.
 BUDGET = ("processes", "warmup", "steps", "max_steps", "max_seconds", "seed", "threads", "device")
@@ -38,9 +39,10 @@ class MeasuredCell:
     command: str
     code: str
     record: dict = field(default_factory=dict)
+    analysis: dict[str, DataFrame] = field(default_factory=dict)  # tables that it left
     folder: Path = Path()
     is_foreign: bool = False  # whether its machine's results are those of another run
-    refused: str = ""  # why what is there cannot be used
+    refused: str = NOT_MEASURED  # or why what is there cannot be used
 
     @cached_property
     def place(self) -> dict:
@@ -97,13 +99,6 @@ class MeasuredCell:
         dtype = (self.own_model.get("dtype") or "").replace("torch.", "")
         return "" if dtype == "float32" else dtype
 
-    @property
-    def blocks(self) -> int | None:
-        """How many equal ones its model has; None where nobody knows."""
-        if self.shape:
-            return self.shape.num_layers
-        return (self.own_model.get("blocks") or {}).get("count")
-
     def statuses(self) -> dict[str, tuple[str, str]]:
         """Variant: (status, reason)."""
         found = self.summary.get("variants") or {"step": self.summary}
@@ -114,7 +109,7 @@ class MeasuredCell:
     def status(self) -> tuple[str, str]:
         """(status, reason): `ok` if any variant is, else the worst; each that is not says why."""
         if not self.record:
-            return MISSING, self.refused or NOT_MEASURED
+            return MISSING, self.refused
         found = self.statuses()
         said = []
         for name, (status, why) in found.items():
@@ -147,13 +142,14 @@ def of_study(cells: list[MeasuredCell], *studies: str) -> list[MeasuredCell]:
 
 
 def told(cells: list[MeasuredCell], *way: str) -> list[dict]:
-    """Rows that the cells' records hold at a place in their summaries, with `key`."""
+    """Rows that the cells' records hold at a place in their summaries, with `key` and devices."""
     found = []
     for cell in cells:
         part: Any = cell.summary
         for name in way:
             part = part.get(name) or {}
-        found += [cell.key | row for row in part]
+        front = cell.key | {"devices": option(cell.spec, "devices")}
+        found += [front | row for row in part]
     return found
 
 
@@ -166,9 +162,9 @@ def precision_of(cell: MeasuredCell, variant: str) -> str:
 
 
 def places(cells: list[MeasuredCell]) -> DataFrame:
-    """The places of cells by their names."""
+    """The places of cells by their names, without the mode: rows of one may have several."""
     rows = [cell.place for cell in cells]
-    return DataFrame(rows, [cell.name for cell in cells], PLACE)
+    return DataFrame(rows, [cell.name for cell in cells], PLACE).drop(columns="mode")
 
 
 def read(plan_path: Path, results: Path) -> tuple[list[MeasuredCell], DataFrame, dict[str, str]]:
@@ -181,8 +177,6 @@ def read(plan_path: Path, results: Path) -> tuple[list[MeasuredCell], DataFrame,
     for cell in _planned(plan_path, results):
         try:
             cell = _measured(cell)
-            if not cell.record and (told := last_error(cell.folder / LOG)):
-                cell = replace(cell, refused=f"{NOT_MEASURED}: {told.removeprefix(ERROR)}")
             if cell.record:
                 content = records.content(cell.folder, cell.record["samples_sha256"])
                 if cell.place["study"] in records.SAMPLED:
@@ -260,7 +254,9 @@ def _measured(cell: MeasuredCell) -> MeasuredCell:
     try:
         record = records.read_record(cell.folder)
     except FileNotFoundError:
-        return cell
+        said = last_error(cell.folder / "measure.log")
+        why = f"{NOT_MEASURED}: {said.removeprefix(ERROR)}" if said else NOT_MEASURED
+        return replace(cell, refused=why)
     spec = record["spec"]
     may_differ = {"study", *(BUDGET if cell.is_foreign else ())}
     for key in sorted({*spec, *cell.spec} - may_differ):
@@ -271,18 +267,16 @@ def _measured(cell: MeasuredCell) -> MeasuredCell:
     if cell.is_foreign:  # its budget may be another than the plan's, and so may its command
         cell = replace(cell, spec=spec, command=record["provenance"]["command"])
     records.check(record, cell.name, cell.spec)
-    return replace(cell, record=record)
+    return replace(cell, record=record, analysis=records.analysis(cell.folder))
 
 
-def rows(cells: list[MeasuredCell]) -> DataFrame:
+def rows(cells: list[MeasuredCell]) -> Iterator[dict]:
     """The table `cells`."""
-    found = []
     for cell in cells:
         status, reason = cell.status()
         own = {"cell": cell.name, "command": cell.command, "status": status, "reason": reason}
         measured = _provenance(cell) if cell.record else {}
-        found.append(measured | cell.place | own)
-    return DataFrame(found)
+        yield measured | cell.place | own
 
 
 def _provenance(cell: MeasuredCell) -> dict:
@@ -313,12 +307,11 @@ def untaken(cells: list[MeasuredCell], tables: Mapping[str, DataFrame]) -> list[
     they found would be in no report."""
     found = [tables[name] for name in tables if name not in OF_PLAN]
     taken = set().union(*(rows.get("cell", ()) for rows in found))
-    is_taken: dict[str, bool] = {}
+    is_taken: Counter[str] = Counter()
     for cell in cells:
-        study = cell.place["study"]
         if cell.status()[0] == "ok":
-            is_taken[study] = is_taken.get(study) or cell.name in taken
-    return [study for study in is_taken if not is_taken[study]]
+            is_taken[cell.place["study"]] += cell.name in taken
+    return [study for study, count in is_taken.items() if not count]
 
 
 def mixed(cells: DataFrame) -> Iterator[str]:
@@ -333,12 +326,10 @@ def mixed(cells: DataFrame) -> Iterator[str]:
 
 
 def mapped(rows: DataFrame, cells: list[MeasuredCell], value: Callable, *columns: str) -> Series:
-    """value(cell, *row[columns]) for each row, with the rows' index; asked once for rows that are
-    equal in these columns."""
+    """value(cell, *row[columns]) for each row, with the rows' index."""
     by_name = {cell.name: cell for cell in cells}
-    keys = list(rows[["cell", *columns]].itertuples(index=False, name=None))
-    known = {key: value(by_name[key[0]], *key[1:]) for key in dict.fromkeys(keys)}
-    return Series([known[key] for key in keys], rows.index)
+    asked = rows[["cell", *columns]].itertuples(index=False)
+    return Series([value(by_name[name], *given) for name, *given in asked], rows.index)
 
 
 def beside(rows: DataFrame, others: DataFrame, by: list[str], column: str) -> Series:

@@ -6,9 +6,9 @@ import itertools
 import numpy as np
 from pandas import DataFrame, Series
 
-from stepscope.results import alone, statistics, verdicts
-from stepscope.results.cells import MeasuredCell, beside, came_after, places
-from stepscope.results.tables import where
+from . import alone, statistics, verdicts
+from .cells import MeasuredCell, beside, came_after, places
+from .tables import where
 
 PASS = alone.STEP[2:]  # of which step or pass of a variant a time is
 PAIR = ["cell", "a", "b"]
@@ -25,7 +25,7 @@ def of(cells: list[MeasuredCell], samples: DataFrame, series: DataFrame) -> Data
     ratios = of_processes(pairs(cells), samples)
     by = ratios.groupby(SERIES, sort=False)
     found = by.agg(processes=("process", "count"), rounds=("rounds", "sum")).reset_index()
-    found = found.join(places(cells).drop(columns="mode"), on="cell")
+    found = found.join(places(cells), on="cell")
     is_host_free = found["quantity"] == alone.HOST_FREE
     found["limits"] = _limits(found, series).mask(is_host_free, "gpu")
     found["in_turns"] = found["rounds"] > 0

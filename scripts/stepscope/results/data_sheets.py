@@ -8,6 +8,7 @@ rate with 2:4 sparsity are halved, as they say themselves. fp32 is the rate of t
 without tensor cores.
 """
 
+import math
 from pathlib import Path
 
 import pandas as pd
@@ -26,22 +27,21 @@ def peak_of(gpu_name: object) -> pd.Series | None:
     return _BY_NAME.get(" ".join(words))
 
 
-def peak_for_mfu(gpu_name: object, precision: str) -> float | None:
+def peak_for_mfu(gpu_name: object, precision: str) -> float:
     """FLOP/s that model FLOP utilisation is a share of: the dense peak in the precision of the
     products. Of fp8, in which a part of them alone are, that of the others: comparable with the
-    same step in bf16."""
+    same step in bf16. NaN where it is unknown."""
     said = FORMATS.get(precision)
     return rate(gpu_name, "matmul", said.outside or precision if said else precision)
 
 
-def rate(gpu_name: object, operation: str, precision: str) -> float | None:
-    """FLOP/s of products (`matmul`) in a precision, or B/s of memory (`copy`); None where it is
+def rate(gpu_name: object, operation: str, precision: str) -> float:
+    """FLOP/s of products (`matmul`) in a precision, or B/s of memory (`copy`); NaN where it is
     unknown."""
     peak = peak_of(gpu_name)
     if peak is None:
-        return None
+        return math.nan
     if operation == "copy":
         return peak["bandwidth"] * 1e9
     said = PRECISIONS.get(precision)
-    found = peak.get(said.data_sheet) if said else None
-    return found * 1e12 if pd.notna(found) else None
+    return peak[said.data_sheet] * 1e12 if said else math.nan

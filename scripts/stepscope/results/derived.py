@@ -2,28 +2,20 @@
 anything can be."""
 
 import numpy as np
-from pandas import DataFrame, Series
+from pandas import DataFrame
 
 from stepscope.axes import FULL, is_step, option
 from stepscope.formulas import flops
-from stepscope.results import alone, ceilings, data_sheets, models
-from stepscope.results.cells import MeasuredCell, mapped, precision_of
-from stepscope.results.tables import where
+
+from . import alone, ceilings, data_sheets, models
+from .cells import MeasuredCell, mapped, precision_of
+from .tables import where
 
 NUMBERS = ["median", "low", "high", "mean", "std"]
 # FLOP/s of a device without a data sheet: several times what these promise of products in 4 bits.
 FASTEST = 1e17
 # Times a data sheet's peak: FLOP of a model of one's own are counted as if no mask saved any.
 _MARGIN = 2
-
-
-def rows(found: DataFrame, cells: list[MeasuredCell], least: Series) -> list[DataFrame]:
-    """All of them. found: measured series with `alone_time`; least: ceilings.least_times()."""
-    return [
-        *_rates(found, cells, ceilings.bursts(cells, least)),
-        _energy_of_tokens(found, cells),
-        ceilings.rows(found, cells, least),
-    ]
 
 
 def impossible(cells: list[MeasuredCell], samples: DataFrame) -> dict[str, str]:
@@ -34,18 +26,17 @@ def impossible(cells: list[MeasuredCell], samples: DataFrame) -> dict[str, str]:
     found = {}
     for name, variant, mode, seconds in least.itertuples(index=False):
         cell = by_name[name]
-        sheet = _data_sheet(cell, variant)
-        fastest = _MARGIN * sheet if sheet else FASTEST
-        work = models.flop(cell, mode) or 0
+        fastest = np.nanmin([FASTEST, _MARGIN * _data_sheet(cell, variant)])
+        work = models.flop(cell, mode)
         if work > seconds * fastest * option(cell.spec, "devices"):
             said = f"{mode} of {seconds:.4g} s is {work / seconds:.4g} FLOP/s"
             found[name] = f"samples.csv is damaged: {said}, which no device reaches"
     return found
 
 
-def _data_sheet(cell: MeasuredCell, variant: str) -> float | None:
-    """FLOP/s that the data sheet promises in the precision of a variant; None where the model is
-    built in another type."""
+def _data_sheet(cell: MeasuredCell, variant: str) -> float:
+    """FLOP/s that the data sheet promises in what a variant multiplies in; NaN where it does not
+    say."""
     numbers = cell.built_in or precision_of(cell, variant)
     return data_sheets.peak_for_mfu(cell.hardware.get("gpu"), numbers)
 
@@ -67,9 +58,10 @@ def batch_of(cell: MeasuredCell, length: int) -> float:
     return spec.get("batch", np.nan)
 
 
-def _rates(found: DataFrame, cells: list[MeasuredCell], bursts: ceilings.Bursts) -> list[DataFrame]:
+def rates(found: DataFrame, cells: list[MeasuredCell], bursts: ceilings.Bursts) -> list[DataFrame]:
     """FLOP a second of passes of attention; tokens and FLOP a second of whole steps, and the latter
-    as shares: of the burst of a large product in their precision, and of the data sheet's peak."""
+    as shares: of the burst of a large product in their precision, and of the data sheet's peak.
+    found: measured series with `alone_time`."""
     is_slowed = found["cell"].str.contains("/profile/")
     times = found[(found["limits"] != "") & ~is_slowed]
 
@@ -85,9 +77,9 @@ def _rates(found: DataFrame, cells: list[MeasuredCell], bursts: ceilings.Bursts)
             return {"rate": flops.attention_flops(*place)}
         numbers = cell.built_in or precision_of(cell, variant)
         burst, card = bursts.get((cell.place["machine"], numbers), (np.nan, None))
-        sheet = _data_sheet(cell, variant) or np.nan
-        narrow = data_sheets.rate(cell.hardware.get("gpu"), "matmul", numbers) or np.nan
-        flop = models.flop(cell, mode) or np.nan
+        sheet = _data_sheet(cell, variant)
+        narrow = data_sheets.rate(cell.hardware.get("gpu"), "matmul", numbers)
+        flop = models.flop(cell, mode)
         causal = np.nan
         if mode == "step" and cell.shape:
             causal = flops.model_flops(cell.shape, spec["batch"], spec["context"], True)
@@ -123,7 +115,7 @@ def _rate(times: DataFrame, known: DataFrame, quantity: str) -> DataFrame:
     return made[work.notna()]
 
 
-def _energy_of_tokens(found: DataFrame, cells: list[MeasuredCell]) -> DataFrame:
+def energy_of_tokens(found: DataFrame, cells: list[MeasuredCell]) -> DataFrame:
     """Joules a token, of cells that run a model. Those of a step on several devices are of all,
     each of which has a batch."""
     joules = where(found, quantity="energy")

@@ -1,5 +1,5 @@
-"""learning.csv and curves.csv: what each variant of the learning study has learned, from its
-records, and what is said of that.
+"""learning.csv: what each variant of the learning study has learned, from its records, and what is
+said of that.
 
 The only place that judges it. *Does not learn*: in an order its held-out loss is no finite number,
 or is below that of the bytes' frequencies by less than LEARNED of what the first variant's is.
@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
-from stepscope.results import statistics, verdicts
-from stepscope.results.cells import MeasuredCell, beside, of_study, precision_of, told
+from . import statistics, verdicts
+from .cells import MeasuredCell, beside, of_study, precision_of, told
 
 LEARNED = 0.5  # of what the first variant gains over the bytes' frequencies
 LEAST = 0.05  # of the frequencies' loss: what the first variant has to gain
@@ -24,15 +24,15 @@ WORDS = {"faster": "worse", "slower": "better"}  # more of a loss is worse
 SERIES = ["machine", "cell", "variant"]
 
 
-def tables(cells: list[MeasuredCell]) -> dict[str, DataFrame]:
-    """Both."""
+def rows(cells: list[MeasuredCell]) -> DataFrame:
+    """Of each variant, what it is and what is said of it."""
     own = of_study(cells, "learning")
     found = DataFrame([row for cell in own for row in _variants(cell)])
     ends = DataFrame(told(own, "tables", "ends"))
     if len(ends):
         firsts = {cell.name: next(iter(cell.variants)) for cell in own}
         found = found.merge(judged(ends, firsts), on=SERIES, how="left")
-    return {"learning": found, "curves": DataFrame(told(own, "tables", "curves"))}
+    return found
 
 
 def _variants(cell: MeasuredCell) -> Iterator[dict]:
@@ -72,7 +72,7 @@ def judged(ends: DataFrame, firsts: Mapping[str, str]) -> DataFrame:
     ratios = _between(learning[~learning["is_first"]], "ratio")
     of_machine = ratios.index.get_level_values("machine").to_numpy()
     said = verdicts.judged(ratios, verdicts.MARGIN, of_machine)
-    said = said.rename(columns={"low": "ratio_low", "high": "ratio_high"}).drop(columns="p")
+    said = said.rename(columns={"low": "ratio_low", "high": "ratio_high"})
     losses = statistics.interval(_between(learning, "held_out"))
     losses = losses.rename(columns={"median": "held_out"})
     found = found.join(losses).join(said).fillna({"held_out": by["held_out"].mean()})

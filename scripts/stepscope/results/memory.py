@@ -2,7 +2,6 @@
 
 import functools
 import math
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -13,7 +12,8 @@ from stepscope.formulas import footprint_peak
 from stepscope.formulas.footprint import Setup, group
 from stepscope.formulas.footprint_peak import MODES, Peak
 from stepscope.formulas.options import DTYPE_BYTES, TERMS
-from stepscope.results.cells import MeasuredCell, mapped, of_study
+
+from .cells import MeasuredCell, mapped, of_study
 
 _peak = functools.cache(footprint_peak.peak)
 
@@ -36,25 +36,24 @@ def predicted(cell: MeasuredCell, spec: dict, mode: str) -> Peak | None:
     is_backward = "backward" in MODES[mode]
     # Of two threads that multiply, the second is the backward pass's.
     libraries = TERMS["card"]["libraries"] // (1 if is_backward else 2)
-    on_gpu = spec.get("device") == "cuda"
     setup = replace(setup, checkpoint=option(spec, "checkpoint") if is_backward else 0)
-    return _peak(setup, mode, libraries if on_gpu else 0)
+    return _peak(setup, mode, libraries if spec.get("device") == "cuda" else 0)
 
 
-def values(cells: list[MeasuredCell], peaks: DataFrame) -> list[dict]:
+def values(cells: list[MeasuredCell]) -> Iterator[dict]:
     """Values, as records have them, with `cell`: predicted peaks of all cells, recorded peaks of
-    snapshots. peaks: memory_peak, by analyses.read()."""
-    asked = peaks.groupby("cell")["bytes"].sum()
-    found = []
+    snapshots."""
     for cell in of_study(cells, "memory"):
         baselines = cell.summary.get("memory", {}).get("baselines") or {}
         sizes = {f"{name}_bytes": size for name, size in baselines.items()}
-        sizes["peak_asked"] = asked.get(cell.name)
+        if "memory_peak" in cell.analysis:
+            sizes["peak_asked"] = cell.analysis["memory_peak"]["bytes"].sum()
         place = {"cell": cell.name, "variant": "step", "mode": cell.place["mode"]}
-        found += [place | {"quantity": name, "value": each} for name, each in sizes.items()]
+        for name, size in sizes.items():
+            if size:
+                yield place | {"quantity": name, "value": size}
     for cell in of_study(cells, "timing", "ladder", "memory"):
-        found += _predicted_peaks(cell)
-    return [value for value in found if value["value"]]
+        yield from _predicted_peaks(cell)
 
 
 def _predicted_peaks(cell: MeasuredCell) -> Iterator[dict]:
@@ -71,18 +70,14 @@ def _predicted_peaks(cell: MeasuredCell) -> Iterator[dict]:
 
 def peak(rows: DataFrame, cells: list[MeasuredCell]) -> DataFrame:
     """memory_peak with what the closed form predicts of each category."""
-    of_cells = mapped(rows, cells, _by_category)
-    pairs = zip(of_cells, rows["category"], strict=True)
-    return rows.assign(predicted=[of_cell.get(category) for of_cell, category in pairs])
+    return rows.assign(predicted=mapped(rows, cells, _of_category, "category"))
 
 
-def _by_category(cell: MeasuredCell) -> Counter[str]:
-    """Bytes of each category at the peak in closed form."""
+def _of_category(cell: MeasuredCell, category: str) -> int | None:
+    """Bytes of a category at the peak in closed form; None where it has none."""
     moment = predicted(cell, cell.spec, cell.place["mode"])
-    found: Counter[str] = Counter()
-    for each in moment.contributions if moment else ():
-        found[each.category] += each.bytes
-    return found
+    parts = moment.contributions if moment else ()
+    return sum(each.bytes for each in parts if each.category == category) or None
 
 
 def with_formulas(rows: DataFrame, cells: list[MeasuredCell]) -> DataFrame:

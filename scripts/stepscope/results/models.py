@@ -8,17 +8,18 @@ from pandas import DataFrame
 
 from stepscope.config.own_models import keys_of
 from stepscope.formulas import flops
-from stepscope.results.cells import MeasuredCell
-from stepscope.results.schema import TABLES
+
+from .cells import MeasuredCell
+from .tables import typed
 
 PLACE = ["machine", "size", "context", "batch"]
 FORMULA, COUNTER, GIVEN = "formula", "counter", "given"
 AT_LEAST = "at least"  # some operators multiply and have no formula
 
 
-def flop(cell: MeasuredCell, mode: str) -> float | None:
+def flop(cell: MeasuredCell, mode: str) -> float:
     """Operations of a step of the cell's model in a mode: of a size in closed form, else by
-    chosen(); None if unknown.
+    chosen(); NaN if unknown.
 
     Forward is a third of forward and backward, as in flops.step_flops(), where the record does
     not say it: weights that are frozen have no gradient.
@@ -27,21 +28,21 @@ def flop(cell: MeasuredCell, mode: str) -> float | None:
     whole = chosen(own)[0]
     if cell.shape:
         whole = flops.step_flops(cell.shape, cell.spec["batch"], cell.spec["context"])
-    if mode not in ("inference", "forward") or not whole:
+    if mode not in ("inference", "forward"):
         return whole
     return own.get("forward") or whole / 3
 
 
-def chosen(found: dict) -> tuple[float | None, str]:
+def chosen(found: dict) -> tuple[float, str]:
     """(operations of a forward and a backward pass, COUNTER) of a model of one's own, those of a
-    whole step of one's own, which may be GIVEN; (None, "") if unknown."""
-    return next(((found[name], name) for name in (GIVEN, COUNTER) if found.get(name)), (None, ""))
+    whole step of one's own, which may be GIVEN; (NaN, "") if unknown."""
+    return next(((found[name], name) for name in (GIVEN, COUNTER) if found.get(name)), (np.nan, ""))
 
 
 def rows(cells: list[MeasuredCell]) -> DataFrame:
     """In the cells' order; of several cells at one place, that with the fewest options tells."""
     built = [cell for cell in cells if "context" in cell.spec and (cell.shape or cell.own_model)]
-    made = DataFrame([_row(cell) for cell in built], columns=list(TABLES["models"].columns))
+    made = typed(DataFrame([_row(cell) for cell in built]), "models")
     plainest = np.argsort([cell.name.count("=") for cell in built], kind="stable")
     return made.iloc[plainest].drop_duplicates(PLACE).sort_index()
 
@@ -59,7 +60,7 @@ def _row(cell: MeasuredCell) -> dict:
     if source == COUNTER and flops_of_own.get("uncounted"):
         source = AT_LEAST
     found = {
-        "num_layers": cell.blocks,
+        "num_layers": (own.get("blocks") or {}).get("count"),
         "flop": whole,
         "flop_from": source,
         "forward_flop": flops_of_own.get("forward"),

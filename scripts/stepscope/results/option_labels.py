@@ -12,15 +12,8 @@ def kind_of(option: str, value: str | int) -> str:
     return f"{option} {value}" if option in _NAMED else str(value)
 
 
-def _every() -> dict[str, About]:
-    """What each implementation that can be chosen says of itself, by its kind."""
-    found = {}
-    for option in PACKAGES:
-        for name in names(option):
-            found[kind_of(option, name)] = about(option, name)
-    return found
-
-
 # The kind of a change -> what its value says of itself.
-ABOUT = _every()
+ABOUT: dict[str, About] = {}
+for _option in PACKAGES:
+    ABOUT |= {kind_of(_option, _name): about(_option, _name) for _name in names(_option)}
 LABELS = {kind: said.label for kind, said in ABOUT.items()}

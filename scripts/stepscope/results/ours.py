@@ -6,7 +6,8 @@ import pandas as pd
 from pandas import DataFrame
 
 from stepscope.axes import IMPLEMENTATIONS
-from stepscope.results.tables import where
+
+from .tables import where
 
 OF_PLAIN = ("warmup", "kernels", "modules", "categories", "phases")  # cells without options
 READ = ("series", "sums", *OF_PLAIN)
@@ -24,16 +25,14 @@ QUANTITIES = {
     "peak_reserved": ("peak reserved", OF_PEAKS),
     "before_backward": ("memory before backward", OF_PEAKS),
 }
-# Our module or kind of kernels: what the write-ups call it.
+# What write-ups call a module or a kind of kernels, where we do not: ours.
 PARTS = {
-    "attention scores": ("attention scores",),
-    "mask": ("masking",),
-    "softmax": ("softmax",),
-    "attention × V": ("attention-weighted values",),
-    "attention": ("attention", "scaled_dot_product_attention"),
-    "softmax forward": ("softmax (fwd)",),
-    "softmax backward": ("softmax (bwd)",),
-    "optimizer": ("optimizer/multi_tensor",),
+    "masking": "mask",
+    "attention-weighted values": "attention × V",
+    "scaled_dot_product_attention": "attention",
+    "softmax (fwd)": "softmax forward",
+    "softmax (bwd)": "softmax backward",
+    "optimizer/multi_tensor": "optimizer",
 }
 
 
@@ -57,11 +56,10 @@ def known(tables: Mapping[str, DataFrame]) -> DataFrame:
     # Under both of their names, by the call.
     kernels = pd.concat([kernels.assign(part=kernels[name]) for name in ("full_name", "name")])
     kernels["mean"] = kernels["time"] / kernels["calls"]
-    modules = _called(plain["modules"], "module").dropna(subset="part").assign(phase="forward")
-    each = modules[["host_time", "gpu_time", "kernels"]].div(modules["calls"], axis=0)
-    modules = modules.assign(**each)
-    kinds = _called(plain["categories"], "category")
-    kinds["part"] = kinds["part"].fillna(kinds["category"])
+    modules = plain["modules"].rename(columns={"module": "part"}).assign(phase="forward")
+    of_calls = ["host_time", "gpu_time", "kernels"]
+    modules[of_calls] = modules[of_calls].div(modules["calls"], axis=0)
+    kinds = plain["categories"].rename(columns={"category": "part"})
     warmup = plain["warmup"]
     # By how many steps of a process are left out.
     warmup = warmup.assign(part=warmup["skipped"].map(WARM_UP.format))
@@ -81,12 +79,6 @@ def known(tables: Mapping[str, DataFrame]) -> DataFrame:
     ]
     found = pd.concat(told, ignore_index=True).drop_duplicates([*LIKE])
     return found.dropna(subset="measured").set_index([*LIKE])
-
-
-def _called(rows: DataFrame, name: str) -> DataFrame:
-    """Rows with what the write-ups call them as `part`, a row for each of several names; NaN for
-    what they have no name for."""
-    return rows.assign(part=rows[name].map(PARTS)).explode("part", ignore_index=True)
 
 
 def _told(rows: DataFrame, quantity: str, **statistics: str) -> DataFrame:

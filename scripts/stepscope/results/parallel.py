@@ -1,5 +1,5 @@
-"""ranks.csv, rank_slowed.csv, rank_memory.csv, collectives.csv and parallel_predicted.csv: a step
-on several devices, from the records of the study of that name."""
+"""collectives.csv and parallel_predicted.csv: a step on several devices, from the records of the
+study of that name."""
 
 import itertools
 from collections.abc import Iterator
@@ -8,47 +8,29 @@ from pandas import DataFrame
 
 from stepscope.model.formats import FORMATS
 from stepscope.parallel import predicted
-from stepscope.results.cells import MeasuredCell, of_study, told
-from stepscope.results.tables import where
 from stepscope.trace.collectives import bus_bytes
+
+from .cells import MeasuredCell, of_study, told
+from .tables import where
 
 DEVICES = (2, 4, 8)
 COPY = "copy"  # stands among the collectives of a record, and is none
 PHASES = ("forward", "backward", "optimizer")
 
 
-def tables(cells: list[MeasuredCell], series: DataFrame) -> dict[str, list[dict]]:
-    """All of them. series: by series.of()."""
-    return {
-        "ranks": _rows(cells, "ranks"),
-        "rank_slowed": _rows(cells, "slowed"),
-        "rank_memory": _rows(cells, "memory"),
-        "collectives": [
-            _collective(row) for row in _rows(cells, "collectives") if row["collective"] != COPY
-        ],
-        "parallel_predicted": list(_predictions(cells, series)),
-    }
+def collectives(cells: list[MeasuredCell]) -> Iterator[dict]:
+    """Rows with the bandwidth that crosses a link, as nccl-tests counts."""
+    for row in told(cells, "tables", "collectives"):
+        if row["collective"] != COPY:
+            size = row["bytes"]
+            crossing = bus_bytes(row["collective"], size, size, row["devices"])
+            yield row | {"bus": crossing / row["seconds"]}
 
 
-def _rows(cells: list[MeasuredCell], part: str) -> list[dict]:
-    """Rows of a table of the study's records, with the devices of their cells."""
-    found = []
-    for cell in of_study(cells, "parallel"):
-        devices = {"devices": cell.spec["devices"]}
-        found += [devices | row for row in told([cell], "tables", part)]
-    return found
-
-
-def _collective(row: dict) -> dict:
-    """A row with the bandwidth that crosses a link, as nccl-tests counts."""
-    size = row["bytes"]
-    crossing = bus_bytes(row["collective"], size, size, row["devices"])
-    return row | {"bus": crossing / row["seconds"]}
-
-
-def _predictions(cells: list[MeasuredCell], series: DataFrame) -> Iterator[dict]:
+def predictions(cells: list[MeasuredCell], series: DataFrame) -> Iterator[dict]:
     """A row for each strategy that stands in a cell as it is, and number of devices: the step that
-    one device's phases and the collectives let expect, beside the measured one."""
+    one device's phases and the collectives let expect, beside the measured one. series: by
+    series.of()."""
     for cell in of_study(cells, "parallel"):
         network, times = _network(cell), _times(cell, series)
         if network is None or not {"alone", *PHASES} <= times.keys():

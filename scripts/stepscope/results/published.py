@@ -15,7 +15,8 @@ from stepscope.config.model_cells import SHAPE
 from stepscope.formulas.flops import model_flops
 from stepscope.model.formats import PRECISIONS
 from stepscope.model.shape import ModelShape
-from stepscope.results import alone, data_sheets, ours, records
+
+from . import alone, data_sheets, ours, records
 
 _FACTORS = {  # SI unit: how many of that published ones are
     "s": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
@@ -35,17 +36,14 @@ EFFECTS: dict[str, tuple[dict, dict]] = {
     "ratio to forward": ({}, {"phase": "forward"}),
     CHANGE: ({}, {"precision": "fp32"}),
 }
-NAMES = {
-    "unit": [*SI],
-    "precision": ["", *PRECISIONS],
-    "phase": ["", *PHASES],
-    "direction": ["", *DIRECTIONS],
-}
 FIELDS = json.loads(Path(__file__).with_name("published.schema.json").read_text())
-for _name, _known in NAMES.items():
-    FIELDS["properties"][_name]["enum"] = _known
-NUMBERS = [name for name, field in FIELDS["properties"].items() if "$ref" in field]
-EMPTY = dict.fromkeys(FIELDS["properties"], "") | dict.fromkeys(NUMBERS, math.nan)
+_properties = FIELDS["properties"]
+_properties["unit"]["enum"] = [*SI]
+_properties["precision"]["enum"] = ["", *PRECISIONS]
+_properties["phase"]["enum"] = ["", *PHASES]
+_properties["direction"]["enum"] = ["", *DIRECTIONS]
+NUMBERS = [name for name, field in _properties.items() if "$ref" in field]
+EMPTY = dict.fromkeys(_properties, "") | dict.fromkeys(NUMBERS, math.nan)
 _valid = fastjsonschema.compile(FIELDS)
 
 
@@ -93,7 +91,7 @@ def _mfu(figure: dict) -> float:
     a share of; NaN of all else, and for a shape that no model has. FLOP of a throughput are those
     of model_flops(), whatever its publisher counts."""
     peak = data_sheets.peak_for_mfu(figure["gpu"], figure["precision"])
-    if figure["mode"] != "step" or not peak:
+    if figure["mode"] != "step":
         return math.nan
     if figure["quantity"] == "rate":
         return figure["value"] * SI[figure["unit"]][1] / peak
@@ -178,10 +176,11 @@ def _like(figure: dict, mode: str) -> tuple:
         # The first steps of a process are in a cold figure.
         is_timed = figure["quantity"] in ("time", "tokens per second")
         is_cold = is_timed and (figure["study"] == "warmup" or figure["warmup"] < WARM)
+        part = ours.PARTS.get(figure["name"], figure["name"])
         place = {
             "phase": PHASES.get(figure["phase"]) or alone.WHOLE.get(mode, ""),
             "mode": mode,
-            "part": ours.WARM_UP.format(figure["warmup"]) if is_cold else figure["name"],
+            "part": ours.WARM_UP.format(figure["warmup"]) if is_cold else part,
             "implementation": "",
         }
     # NaN, which no other number equals, is what is not said.

@@ -1,11 +1,10 @@
-"""Reading a cell's record and samples: refused unless they are whole, as they were written, and
-physically possible."""
+"""Reading a cell's record, samples and analysis: refused unless they are whole, as they were
+written, and physically possible."""
 
 import functools
 import hashlib
 import io
 import json
-import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -14,6 +13,9 @@ import pandas as pd
 
 from stepscope.axes import DIRECTIONS, MODES
 from stepscope.config.studies import STUDIES
+
+from . import tables
+from .schema import TABLES
 
 # A profile's are times, too, if not those of a step without a profiler.
 SAMPLED = ["profile", *(study.name for study in STUDIES if study.samples_are_series)]
@@ -46,7 +48,7 @@ TEXT = ["variant", "mode", "phase", "direction"]  # of samples and of values
 WHOLE_NUMBERS = ["length", "round", "process", "step"]
 
 
-class Damaged(ValueError):
+class Damaged(Exception):
     """Why a cell's files are not those that were written, in one line."""
 
 
@@ -58,8 +60,6 @@ def read_record(folder: Path) -> dict:
         return _schema()(record)
     except fastjsonschema.JsonSchemaValueException as error:
         raise Damaged(f"record.json is damaged: {complaint(error)}") from None
-    except Damaged:
-        raise
     except (ValueError, RecursionError):
         raise Damaged("record.json is damaged (truncated or edited by hand)") from None
 
@@ -147,6 +147,20 @@ def parsed(contents: Mapping[str, bytes]) -> tuple[pd.DataFrame, dict[str, str]]
     return found.astype(dict.fromkeys(WHOLE_NUMBERS, int)), damaged
 
 
+def analysis(folder: Path) -> dict[str, pd.DataFrame]:
+    """The tables that an analysis left beside a cell's record, by their names; what is no table of
+    the schema is for readers. Raises Damaged."""
+    found = {}
+    for path in folder.glob("analysis/*.csv"):
+        if path.stem in TABLES:
+            try:
+                found[path.stem] = tables.read(path, path.stem)
+            except (OSError, ValueError) as error:
+                said = f"analysis/{path.name} is damaged: {error}"
+                raise Damaged(f"{said}; delete that folder and run again") from None
+    return found
+
+
 def _table(text: bytes) -> pd.DataFrame:
     """A file of samples as text. Raises ValueError."""
     table = pd.read_csv(io.BytesIO(text), dtype="str", keep_default_na=False)
@@ -161,12 +175,12 @@ def _table(text: bytes) -> pd.DataFrame:
 def _content(path: Path) -> bytes:
     """A file's bytes. Raises FileNotFoundError, Damaged for what is no plain file of some size."""
     try:
-        state = path.stat()
-        if not (stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)):
+        if path.exists() and not path.is_file():
             # To read a pipe, or a device, may never end.
             raise Damaged(f"{path.name} is no file")
-        if state.st_size > LARGEST:
-            raise Damaged(f"{path.name} has {state.st_size:,} bytes, which no cell writes")
+        size = path.stat().st_size
+        if size > LARGEST:
+            raise Damaged(f"{path.name} has {size:,} bytes, which no cell writes")
         return path.read_bytes()
     except FileNotFoundError:
         raise

@@ -6,8 +6,8 @@ Units are SI: s, B, J, W, FLOP/s, B/s; 1 is a count or a ratio; "of the row": as
 """
 
 import itertools
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 TEXT, NUMBER, FLAG = "text", "number", "flag"  # in JSON a string, a number, a boolean
 OF_ROW = "of the row"
@@ -45,25 +45,16 @@ class Table:
 Columns = tuple[Column, ...]
 
 
-def _alike(kind: str, unit: str = "", printed: str = "") -> Callable[..., Columns]:
-    """What makes columns of a kind: `name="meaning"` each."""
-
-    def columns(**meanings: str) -> Columns:
-        found = (Column(name, said, kind, unit, printed) for name, said in meanings.items())
-        return tuple(found)
-
-    return columns
+def of_kind(kind: str, unit: str = "", printed: str = "", /, **meanings: str) -> Columns:
+    """Columns of a kind: `name="meaning"` each."""
+    every = (Column(name, said, kind, unit, printed) for name, said in meanings.items())
+    return tuple(every)
 
 
-def of_unit(unit: str) -> Callable[..., Columns]:
-    """What makes columns of numbers in a unit."""
-    return _alike(NUMBER, unit)
-
-
-texts, flags = _alike(TEXT), _alike(FLAG)
-seconds, sizes, numbers = of_unit("s"), of_unit("B"), of_unit("1")
-counts = _alike(NUMBER, "1", "count")
-shares = _alike(NUMBER, "1", "share")  # parts of a whole, which are printed as percent
+texts, flags, of_unit = (partial(of_kind, kind) for kind in (TEXT, FLAG, NUMBER))
+seconds, sizes, numbers = (partial(of_unit, unit) for unit in ("s", "B", "1"))
+counts = partial(of_unit, "1", "count")
+shares = partial(of_unit, "1", "share")  # parts of a whole, which are printed as percent
 
 
 def axes(*groups: Columns, **meanings: str) -> Columns:
@@ -74,8 +65,9 @@ def axes(*groups: Columns, **meanings: str) -> Columns:
 
 def centre(unit: str, /, **meaning: str) -> Columns:
     """A column of numbers, and those with the ends of its interval."""
-    (column,) = of_unit(unit)(**meaning)
-    ends = of_unit(unit)(
+    (column,) = of_unit(unit, **meaning)
+    ends = of_unit(
+        unit,
         low="end of the 95 % interval between processes; empty with one process",
         high="the other end",
     )
@@ -116,7 +108,7 @@ OF_KERNELS = (
     + shares(share="of kernels' time in the phase")
 )
 KEPT = axes(category="what the memory is for")
-WORK = of_unit("FLOP")(flop="of products, and of elementwise work in ranges") + sizes(
+WORK = of_unit("FLOP", flop="of products, and of elementwise work in ranges") + sizes(
     bytes="read and written, as the code is written; of a kind the least"
 )
 TENSOR = axes(
@@ -142,25 +134,26 @@ QUANTITIES = named(  # of series.csv
         busy_time="union of kernels' and copies' intervals, by torch.profiler",
         alone_time="host-free, else busy; in a ladder the same for all rungs",
     ),
-    of_unit("token/s")(tokens_per_second="tokens of a device's batch over time"),
-    of_unit("FLOP/s")(flops="the model's FLOP over time"),
+    of_unit("token/s", tokens_per_second="tokens of a device's batch over time"),
+    of_unit("FLOP/s", flops="the model's FLOP over time"),
     shares(
         share_of_ceiling="`flops` over the burst of a large product",
         mfu="`flops`, attention in full, over the data sheet's dense peak (fp8: bf16's)",
         mfu_causal="the same with half of attention's scores",
         mfu_narrow="of a step in fp8, over that of fp8",
     ),
-    of_unit("FLOP/s or B/s")(rate="of ceilings (by the least time) and attention"),
+    of_unit("FLOP/s or B/s", rate="of ceilings (by the least time) and attention"),
     counts(
         launches="a step, kernels and graphs",
         kernels="a step",
         operators="of PyTorch, a step; without a GPU",
     ),
-    of_unit("J")(
+    of_unit(
+        "J",
         energy="a step, by NVML's counter over a second of steps",
         energy_token="`energy` over tokens",
     ),
-    of_unit("MHz")(sm_clock="median before free steps"),
+    of_unit("MHz", sm_clock="median before free steps"),
     sizes(
         peak_asked="what tensors asked for",
         peak_allocated="in the allocator's whole blocks",
@@ -203,7 +196,8 @@ TABLES = {
         axes(quantity="one of those below"),
         texts(unit="of the numbers that follow"),
         centre(OF_ROW, median="geometric mean of processes' medians"),
-        of_unit(OF_ROW)(
+        of_unit(
+            OF_ROW,
             mean="of the samples",
             std="of the samples within a process, pooled over processes",
         ),
@@ -264,13 +258,12 @@ TABLES = {
         ),
         flags(is_current="the code that measured is today's"),
         sizes(memory="of the GPU, else of the host"),
-        of_unit("W")(power_limit_w="of the GPU", power_max_w="highest at a sample"),
-        counts(threads="that torch may use"),
-        counts(other_processes="on the GPU"),
+        of_unit("W", power_limit_w="of the GPU", power_max_w="highest at a sample"),
+        counts(threads="that torch may use", other_processes="on the GPU"),
         seconds(duration_s="of the whole cell"),
         PROCESSES,
-        of_unit("MHz")(sm_clock_median_mhz="median over the samples"),
-        of_unit("°C")(temperature_max_c="highest at a sample"),
+        of_unit("MHz", sm_clock_median_mhz="median over the samples"),
+        of_unit("°C", temperature_max_c="highest at a sample"),
     ),
     "variants": _of_cells(
         "a variant of a ladder, and what it changes",
@@ -384,18 +377,11 @@ TABLES = {
     ),
     "transfers": _of_cells(
         "copies or fills of a kind, or a call in which the host waits",
-        axes(process="of the system", device="its number", what="is done"),
+        axes(what="is done"),
         numbers(calls="a step"),
         seconds(time="a step"),
         sizes(bytes="a step, where the trace has them"),
-        of_unit("B/s")(rate="of them"),
-    ),
-    "processes": _of_cells(
-        "what a process launched in a phase on a device",
-        PHASE,
-        axes(process="of the system", device="its number"),
-        numbers(kernels="a step"),
-        seconds(gpu_time="a step"),
+        of_unit("B/s", rate="of them"),
     ),
     "warnings": _of_cells(
         "what a profiler or an analysis warns of",
@@ -531,7 +517,7 @@ TABLES = {
             beside="of the same while products run",
         ),
         numbers(lost="the share of that time that products lose"),
-        of_unit("B/s")(bus="bandwidth that crosses a device's link (nccl-tests)"),
+        of_unit("B/s", bus="bandwidth that crosses a device's link (nccl-tests)"),
     ),
     "parallel_predicted": _of_cells(
         "a strategy on so many devices, predicted from one device and the collectives",
@@ -626,7 +612,7 @@ TABLES = {
         "what a GPU reaches beside others of its type",
         axes(quantity="`rate` of a ceiling, or `busy_time` of a plain step"),
         texts(unit="of the numbers that follow"),
-        of_unit(OF_ROW)(value="its best", low="of the others", high="of the others"),
+        of_unit(OF_ROW, value="its best", low="of the others", high="of the others"),
         counts(cards="that are known"),
         texts(standing="`like them`; `slower` or `faster`: beyond all by more than 5 %"),
     ),
@@ -658,7 +644,8 @@ TABLES = {
             trained="parameters that are not frozen",
             items="that a step of one's own takes",
         ),
-        of_unit("FLOP")(
+        of_unit(
+            "FLOP",
             flop="of forward and backward over the batch",
             forward_flop="of these, where the two are told apart",
         ),
@@ -686,17 +673,11 @@ TABLES = {
             quantity="what is given",
             statistic="`mean`, `median`, `std` …",
         ),
-        STUDY,
-        SIZE,
-        CONTEXT,
-        BATCH,
-        PRECISION,
-        MODE,
-        PHASE,
-        LENGTH,
-        DIRECTION,
+        OF_CELL[1:],
+        OF_PASS[1:],
         CELL,
-        of_unit(OF_ROW)(
+        of_unit(
+            OF_ROW,
             value="the published number, in `unit`",
             measured="ours, where all else is the same",
         ),

@@ -1,16 +1,14 @@
 """series.csv: every measured quantity of every variant, with its interval between processes, and
 what follows."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
-from stepscope.results import agreement, alone, derived, statistics
-from stepscope.results.alone import STEP, WHOLE
-from stepscope.results.ceilings import RATES, least_times
-from stepscope.results.cells import (
+from . import agreement, alone, ceilings, derived, memory, statistics
+from .alone import STEP, WHOLE
+from .ceilings import RATES
+from .cells import (
     MeasuredCell,
     beside,
     mapped,
@@ -19,9 +17,9 @@ from stepscope.results.cells import (
     precision_of,
     told,
 )
-from stepscope.results.records import TEXT
-from stepscope.results.schema import QUANTITIES
-from stepscope.results.tables import where
+from .records import TEXT
+from .schema import QUANTITIES
+from .tables import where
 
 QUANTITY_OF = {  # kind of sample: the quantity that its seconds are
     "free": "time",
@@ -38,17 +36,21 @@ COLUMNS = [*KEY, *derived.NUMBERS, "processes", "samples", "status", "limits"]
 PEAKS = ("peak_asked", "peak_allocated", "peak_reserved")
 
 
-def of(cells: list[MeasuredCell], samples: DataFrame, more: Sequence[dict] = ()) -> DataFrame:
-    """All rows, in the order of the cells. samples: by cells.read(); more: values of records, with
-    `cell`."""
+def of(cells: list[MeasuredCell], samples: DataFrame) -> DataFrame:
+    """All rows, in the order of the cells. samples: by cells.read()."""
     measured = [cell for cell in cells if cell.record]
-    processes = [of_samples(samples), of_values(measured, more)]
+    processes = [of_samples(samples), of_values(measured)]
     found = summarised(pd.concat(processes, ignore_index=True), measured)
     found = pd.concat([found, alone.times(found)], ignore_index=True)
-    following = derived.rows(found, measured, least_times(samples))
-    parts = filter(len, [*following, failures(measured)])
-    # What failed here may have been measured there.
-    every = pd.concat([found, *parts], ignore_index=True).drop_duplicates(KEY)
+    least = ceilings.least_times(samples)
+    parts = [
+        *derived.rates(found, measured, ceilings.bursts(measured, least)),
+        derived.energy_of_tokens(found, measured),
+        ceilings.rows(found, measured, least),
+        # What failed here may have been measured there.
+        failures(measured),
+    ]
+    every = pd.concat([found, *filter(len, parts)], ignore_index=True).drop_duplicates(KEY)
     return placed(every, cells)
 
 
@@ -69,11 +71,11 @@ def of_samples(samples: DataFrame) -> DataFrame:
     return found.assign(var=found["var"].where(found["quantity"] != "sm_clock"))
 
 
-def of_values(cells: list[MeasuredCell], more: Sequence[dict]) -> DataFrame:
+def of_values(cells: list[MeasuredCell]) -> DataFrame:
     """What the records name besides times, one number a process, but for two: what was recorded
     until the memory ran out is no peak of a step, and where a rung that takes turns uses what the
     others have reserved and freed, nobody knows what it needs itself."""
-    rows = [*told(cells, "values"), *more, *agreement.values(cells)]
+    rows = [*told(cells, "values"), *memory.values(cells), *agreement.values(cells)]
     found = where(_at_steps(rows, "value"), quantity=[*QUANTITIES]).astype({"value": float})
     lost = [cell.name for cell in of_study(cells, "memory") if cell.status()[0] != "ok"]
     is_lost = found["cell"].isin(lost) & found["quantity"].isin(PEAKS)
@@ -133,13 +135,7 @@ def summarised(processes: DataFrame, cells: list[MeasuredCell]) -> DataFrame:
 def placed(found: DataFrame, cells: list[MeasuredCell]) -> DataFrame:
     """The rows in the order of the cells, with their units and the columns of each cell's place; a
     ladder's with its own precision."""
-    of_cells = places(cells).drop(columns="mode")
-    found = found.sort_values(
-        "cell",
-        key=lambda names: of_cells.index.get_indexer(pd.Index(names)),
-        kind="stable",
-        ignore_index=True,
-    ).join(of_cells, on="cell")
+    found = places(cells).merge(found, left_index=True, right_on="cell").reset_index(drop=True)
     unit = found["quantity"].map(UNITS)
     rate = np.where(found["size"] == "copy", "B/s", "FLOP/s")
     return found.assign(
@@ -153,7 +149,7 @@ def placed(found: DataFrame, cells: list[MeasuredCell]) -> DataFrame:
 def failures(cells: list[MeasuredCell]) -> DataFrame:
     """A row of `time` without numbers for each mode or length that ran out of memory or is not
     possible."""
-    found = _at_steps(told(cells, "statuses"), "status").drop(columns="process")
+    found = _at_steps(told(cells, "statuses"), "status")
     failed = found[(found["status"] != "ok") & ~found["mode"].isin(QUANTITY_OF)]
     return failed.assign(quantity="time", processes=0, samples=0)
 

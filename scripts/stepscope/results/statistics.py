@@ -38,8 +38,7 @@ def between_processes(values: Series, series: list, groups: list) -> DataFrame:
         if len(several):
             variance[several], degrees[several] = moderated(own[several], degrees[several])
     error = np.sqrt(variance / found["processes"])
-    found = found.assign(error=error, degrees=degrees)
-    return DataFrame(found[["centre", "processes", "error", "degrees"]])
+    return found.assign(error=error, degrees=degrees).drop(columns="own")
 
 
 def moderated(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

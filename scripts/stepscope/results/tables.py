@@ -9,9 +9,8 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from stepscope.axes import BUILT
-from stepscope.results.schema import FLAG, NUMBER, PLACE, TABLES
 
-_ADDED = PLACE[1:]  # most tables have the machine
+from .schema import FLAG, NUMBER, PLACE, TABLES
 
 
 class Tables:
@@ -63,8 +62,7 @@ class Tables:
     def cards(self, cells: Iterable[str]) -> set[str]:
         """The GPUs, by their UUIDs, that cells were measured on: a ratio of two is one of two
         cards."""
-        of_cells = self["cells"].set_index("cell")["gpu_uuid"]
-        return {card for card in of_cells.reindex(list(cells)).dropna() if card}
+        return set(self.rows("cells", cell=list(cells))["gpu_uuid"]) - {""}
 
     @property
     def machines(self) -> list[str]:
@@ -91,7 +89,7 @@ def where(frame: DataFrame, **values: object) -> DataFrame:
 
 def placed(frame: DataFrame, cells: DataFrame) -> DataFrame:
     """A table of cells with the columns of their places, options and mode that it lacks."""
-    missing = [column for column in _ADDED if column not in frame]
+    missing = [column for column in PLACE if column not in frame]
     whole = frame.merge(cells[["cell", *missing]], on="cell", how="left")
     return whole.fillna(dict.fromkeys(set(missing) - {"context", "batch"}, ""))
 

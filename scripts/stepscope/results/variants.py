@@ -4,8 +4,9 @@ it comes after."""
 from collections.abc import Iterator
 
 from stepscope.axes import PLAIN_STEP, is_step
-from stepscope.results.cells import MeasuredCell, came_after, of_study
-from stepscope.results.option_labels import LABELS, kind_of
+
+from .cells import MeasuredCell, came_after, of_study
+from .option_labels import LABELS, kind_of
 
 
 def rows(cells: list[MeasuredCell]) -> list[dict]:

@@ -10,7 +10,7 @@ import numpy as np
 from pandas import DataFrame, Series
 from scipy import stats
 
-from stepscope.results import statistics
+from . import statistics
 
 # Of a ratio: of any pair; of one where both ran in turns and the GPU limited them.
 MARGIN, MARGIN_OF_GPU = 0.02, 0.01

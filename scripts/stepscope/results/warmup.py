@@ -6,8 +6,9 @@ import pandas as pd
 from pandas import DataFrame
 
 from stepscope.axes import MODES
-from stepscope.results.cells import MeasuredCell, of_study, told
-from stepscope.results.tables import where
+
+from .cells import MeasuredCell, of_study, told
+from .tables import where
 
 SKIPPED = (0, 1, 2, 5, 10)
 MEASURED = 10  # steps after those that are skipped, as the write-ups have it
@@ -15,11 +16,6 @@ LEAST = 2
 KEY = ["machine", "cell"]
 SERIES = ["cell", "phase"]
 PROCESS = [*SERIES, "process"]
-OF_FIRST = {  # what a record says of a first step: column
-    "first_seconds": "first",
-    "second_seconds": "second",
-    "steady_seconds": "later",
-}
 
 
 def rows(cells: list[MeasuredCell], samples: DataFrame) -> DataFrame:
@@ -64,4 +60,5 @@ def first_steps(cells: list[MeasuredCell]) -> DataFrame:
     to; and what the GPU did before them."""
     steps = DataFrame(told(cells, "first", "parts")).assign(phase="step")
     before = DataFrame(told(cells, "first", "before")).assign(phase="before the steps")
-    return pd.concat([steps, before]).rename(columns=OF_FIRST)
+    names = {"first_seconds": "first", "second_seconds": "second", "steady_seconds": "later"}
+    return pd.concat([steps, before]).rename(columns=names)

@@ -10,9 +10,10 @@ from stepscope.axes import is_step, option
 from stepscope.formulas import traffic
 from stepscope.formulas.traffic import Work
 from stepscope.model.formats import FORMATS
-from stepscope.results import models
-from stepscope.results.cells import MeasuredCell, beside, mapped
-from stepscope.results.tables import where
+
+from . import models
+from .cells import MeasuredCell, beside, mapped
+from .tables import where
 
 Known = Mapping[tuple[str, ...], Work]  # by what tells rows of a cell apart
 NONE: Work = (np.nan, np.nan)
@@ -78,7 +79,7 @@ def _of_kinds(cell: MeasuredCell) -> Known:
 def _of_phases(cell: MeasuredCell) -> Known:
     """Products of passes, and what the optimizer goes over."""
     modes = ("step", "forward", cell.place["mode"])
-    both, forward, whole = (models.flop(cell, mode) or np.nan for mode in modes)
+    both, forward, whole = (models.flop(cell, mode) for mode in modes)
     if is_step(cell.spec):  # its phases and its optimizer are its own
         return {("step",): (both, np.nan)}
     of_model = cell.shape.parameters if cell.shape else cell.own_model.get("trainable_parameters")

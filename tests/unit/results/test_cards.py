@@ -7,11 +7,12 @@ import pytest
 from stepscope.results import cards
 
 HEAD = "gpu,quantity,size,parameters,context,batch,precision,card,unit,value"
+# Of the first card the digest is `printf first | sha256sum`.
 KNOWN = """
-T4,rate,matmul,,,,bf16,a,FLOP/s,100
+T4,rate,matmul,,,,bf16,a7937b64,FLOP/s,100
 T4,rate,matmul,,,,bf16,b,FLOP/s,102
-T4,rate,matmul,,,,fp32,a,FLOP/s,10
-T4,busy_time,small,1000,128,4,bf16,a,s,0.010
+T4,rate,matmul,,,,fp32,a7937b64,FLOP/s,10
+T4,busy_time,small,1000,128,4,bf16,a7937b64,s,0.010
 T4,busy_time,small,1000,128,4,bf16,b,s,0.012
 L4,rate,matmul,,,,bf16,c,FLOP/s,50
 """
@@ -92,7 +93,7 @@ def test_what_is_committed_is_of_several_cards():
 
 
 def test_a_card_is_not_held_against_itself(found, monkeypatch):
-    monkeypatch.setattr(cards, "_digest", {"mine": "a"}.get)
+    monkeypatch.setitem(CELLS[0], "gpu_uuid", "first")
     (row,) = found(rate(100.0))
     assert (row["cards"], row["low"], row["high"]) == (1, 102, 102)
     assert found(rate(10.0, precision="fp32")) == []

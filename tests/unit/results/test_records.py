@@ -207,4 +207,4 @@ def test_samples_that_are_lost_cut_or_a_folder_are_refused(cell):
     path.unlink()
     assert complaint(path.parent) == "samples.csv is missing"
     path.mkdir()
-    assert complaint(path.parent) == "samples.csv cannot be read: Is a directory"
+    assert complaint(path.parent) == "samples.csv is no file"
