@@ -383,6 +383,13 @@ TABLES = {
         sizes(bytes="a step, where the trace has them"),
         of_unit("B/s", rate="of them"),
     ),
+    "processes": _of_cells(
+        "what a process launched in a phase on a device",
+        PHASE,
+        axes(process="of the system", device="its number"),
+        numbers(kernels="a step"),
+        seconds(gpu_time="a step"),
+    ),
     "warnings": _of_cells(
         "what a profiler or an analysis warns of",
         axes(about="what it concerns"),
