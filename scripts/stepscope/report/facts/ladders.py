@@ -214,6 +214,14 @@ class Ladder:
         return first_of(rung for rung in same if not rung.differs)
 
     @property
+    def advised(self) -> Rung:
+        """That one, where it has the fastest rung's precision; else the fastest."""
+        found = self.recommended
+        if found is None or found is self.plain or found.precision != self.top.precision:
+            return self.top
+        return found
+
+    @property
     def has_turns(self) -> bool:
         """Whether rungs took turns in a process."""
         return any(row["in_turns"] for row in self.data.comparisons.values())

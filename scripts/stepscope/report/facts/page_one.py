@@ -161,8 +161,8 @@ class PageOne(Chapter):
 
     @cached_property
     def electricity(self) -> Maybe:
-        """Of the card, for so many tokens at the top rung."""
-        joules = self.ladder.top.energy if self.ladder else None
+        """Of the card, for so many tokens at the advised rung."""
+        joules = self.ladder.advised.energy if self.ladder else None
         return exact(scaled(joules, TOKENS / JOULES_A_KWH, "kWh"))
 
     @cached_property
