@@ -12,7 +12,7 @@ from stepscope.model.transformer import TransformerLM
 ABOUT = Loss(
     label="compiled cross-entropy",
     title="Compile the loss",
-    mechanism="Casts, exponentials and sums become one kernel that reads the logits as they are.",
+    mechanism="Casts, exponentials and sums become one kernel each way.",
     recipe="`torch.compile(F.cross_entropy)(logits.flatten(0, -2), targets.flatten())`",
     keeps="logits",
     is_fused=True,
