@@ -101,7 +101,10 @@ def _run(attempt: Attempt, work: Path, log: Path) -> None:
     os.dup2(descriptor, 2)
     output = open(1, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
     sys.stdout = sys.stderr = output
-    resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
+    # Beyond what whoever tries it has mapped: else the stack cannot grow.
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    most = pages * resource.getpagesize() + BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
     code = 0
     try:
         os.chdir(work)

@@ -1,6 +1,5 @@
 """Which modules count for a cell's code digest."""
 
-import ast
 import importlib
 import subprocess
 import sys
@@ -120,11 +119,15 @@ def test_a_missing_program_raises():
         Sources().digest("nothing.py")
 
 
-def test_the_library_is_imported_by_absolute_names_only():
-    """A relative import would not be followed."""
-    for path in SCRIPTS.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_bytes())):
-            assert not (isinstance(node, ast.ImportFrom) and node.level), path
+def test_a_neighbour_that_is_imported_by_a_dot_is_followed(tmp_path):
+    (tmp_path / "parts").mkdir()
+    for name, text in {"first": "from .second import x", "second": "from . import third"}.items():
+        (tmp_path / f"parts/{name}.py").write_text(text)
+    for name in ("__init__", "third"):
+        (tmp_path / f"parts/{name}.py").write_text("")
+    (tmp_path / "main.py").write_text("from parts.first import x")
+    found = Sources(tmp_path, package=None).modules("main.py")
+    assert {*found} >= {"parts.first", "parts.second", "parts.third"}
 
 
 MODEL = {"num_layers": 2, "d_model": 8}
