@@ -35,10 +35,17 @@ class Kernels(Chapter):
     limited: list[Timed]
     top: list[Row]
 
-    rate = made_of(over, "place.flop", "own.products", unit="FLOP/s")
     optimizer_gap = made_of(gap, "own.optimizer", "place.optimizer_written")  # off its bytes
     casts_added = made_of(minus, "own.casts", "fp32.casts")
     overhead = made_of(over, "own.wall", "own.clock")  # the profiler's
+
+    @cached_property
+    def rate(self) -> Maybe:
+        """The products'; None where attention's, which count among the operations, run in kernels
+        of their own."""
+        return (
+            None if self.own.attention.value else over(self.place.flop, self.own.products, "FLOP/s")
+        )
 
     @cached_property
     def of_ceiling(self) -> Maybe:
