@@ -9,6 +9,7 @@ from functools import partial
 from itertools import chain
 
 from torch import Tensor
+from torch.nn import Parameter
 from torch.utils._pytree import tree_leaves_with_path
 
 from stepscope.axes import option
@@ -207,7 +208,7 @@ def _tensors_of_python(device: str, known: set[int]) -> list[Tensor]:
     masks, the batch."""
     found: dict[int, Tensor] = {}
     for thing in gc.get_objects():
-        if type(thing) is Tensor and thing.device.type == device and thing.dim():
+        if type(thing) in (Tensor, Parameter) and thing.device.type == device and thing.dim():
             with contextlib.suppress(NotImplementedError):  # a wrapper of torch.func has no storage
                 found.setdefault(address(thing), thing)
     return [thing for place, thing in found.items() if place not in known]

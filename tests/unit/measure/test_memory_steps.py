@@ -207,3 +207,11 @@ def test_compiled_code_is_not_recorded(changed):
     """While tensors are observed PyTorch runs it uncompiled: other tensors than the step has."""
     outcome = measured(**changed).outcome
     assert (outcome.status, outcome.reason) == ("unsupported", memory_steps.COMPILED)
+
+
+def test_parameters_of_a_module_that_nobody_named_are_among_what_python_holds():
+    """A step of one's own need not show what it trains."""
+    layer, batch = torch.nn.Linear(7, 11), torch.zeros(3, 5)
+    held = memory_steps._tensors_of_python("cpu", {layer.bias.data_ptr()})
+    assert any(each is layer.weight for each in held) and any(each is batch for each in held)
+    assert not any(each is layer.bias for each in held)

@@ -189,3 +189,21 @@ def test_the_record_says_what_was_built(model, measured_cell):
         3,
         9,
     )
+
+
+DOUBLE = """
+from torch import nn
+
+def build(context):
+    return nn.Sequential(nn.Embedding(50, 8), nn.Linear(8, 50)).double()
+"""
+
+
+def test_autocast_is_no_rung_of_a_model_in_float64(spec, tmp_path):
+    (tmp_path / "double.py").write_text(DOUBLE)
+    rungs = [{"name": "fp32"}, {"name": "bf16", "precision": "bf16", "after": "fp32"}]
+    own = {"study": "ladder", "model": f"{tmp_path}/double.py:build", "variants": rungs}
+    found = ladder.measure(spec | own, Telemetry(None), 1)
+    of = {one["variant"]: (one["status"], one["reason"]) for one in found.statuses}
+    assert of["fp32"] == ("ok", "")
+    assert of["bf16"][0] == "unsupported" and "float64" in of["bf16"][1]

@@ -84,6 +84,13 @@ def test_a_host_that_is_late_is_told_from_a_slow_device(chapter):
     assert not chapter(EARLY, slow | {"alone": 0.1, "apart": 0.024}).is_slower_alone
 
 
+def test_what_explains_less_than_half_of_the_waiting_is_no_reason(chapter):
+    """0.5 ms of computing more than the other where it waits for 6.9 ms."""
+    found = chapter(EARLY, {"clock": 0.125, "alone": 0.0805, "waited_by_others": 0.0069})
+    assert found.waited["rank"].value == 1
+    assert not (found.is_host or found.is_computing)
+
+
 def test_nobody_is_waited_for_where_waiting_is_covered(chapter):
     covered = EARLY | {"waiting": 0.001, "alone": 0.123}
     assert chapter(covered, covered | {"waited_by_others": 0.1}).waited is None

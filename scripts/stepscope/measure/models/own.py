@@ -1,5 +1,6 @@
 """A model of one's own, as stepscope.model.own builds it, with the batch that it is given."""
 
+import torch
 from torch import Tensor, nn
 
 from stepscope.axes import PLAIN_STEP, option
@@ -25,6 +26,9 @@ class Model:
         self._own = assembled.build(spec["model"], keys_of(spec), *place)
         adapting.adapt(self._own, spec)
         self.module = self._own.module
+        types = {each.dtype for each in self.module.parameters()}
+        if FORMATS[precision].is_autocast and types == {torch.float64}:
+            raise Unsupported(f"autocast leaves a model in float64 as it is: {precision} is none")
         self._batch = self._own.make_batch()
 
     @property

@@ -132,9 +132,10 @@ class OwnModel:
             loss = self.fed.loss(output, batch)
         if isinstance(loss, Tensor) and loss.ndim == 0 and loss.requires_grad:
             return loss
+        frozen = "; all that it is made of is frozen" if getattr(loss, "ndim", 1) == 0 else ""
         raise ModelError(
             f"{self.reference.text}: the loss has to be a scalar that requires a gradient, not"
-            f" {getattr(loss, 'shape', type(loss).__name__)}"
+            f" {getattr(loss, 'shape', type(loss).__name__)}{frozen}"
         )
 
     def forward(self, batch: object) -> object:

@@ -52,7 +52,9 @@ def told(error: BaseException, reference: Reference) -> str:
         for frame in traceback.extract_tb(error.__traceback__)
         if Path(frame.filename) == own
     ]
-    return f"line {lines[-1]}: {text}" if lines else text
+    # The reference names the user's file, and of an architecture none.
+    of_file = "" if own.name in reference.text else f" of {own.name}"
+    return f"line {lines[-1]}{of_file}: {text}" if lines else text
 
 
 def function_of(reference: Reference) -> Callable:

@@ -140,9 +140,9 @@ RULES = (
     Rule("norm in attention", kind=NORM, where="in attention"),
     Rule("final norm", kind=NORM, where="after"),
     Rule("norm", kind=NORM),
-    Rule("Q projection", attribute=r"q_proj|query|wq|to_q", where="in attention"),
-    Rule("K projection", attribute=r"k_proj|key|wk|to_k", where="in attention"),
-    Rule("V projection", attribute=r"v_proj|value|wv|to_v", where="in attention"),
+    Rule("Q projection", attribute=r"q|q_proj|query|wq|to_q", where="in attention"),
+    Rule("K projection", attribute=r"k|k_proj|key|wk|to_k", where="in attention"),
+    Rule("V projection", attribute=r"v|v_proj|value|wv|to_v", where="in attention"),
     Rule(
         "QKV projection",
         attribute=r"c_attn|w?qkv|qkv_proj|in_proj|query_key_value|to_qkv",
@@ -150,7 +150,7 @@ RULES = (
     ),
     Rule(
         "output projection",
-        attribute=r"o_proj|out_proj|c_proj|proj|wo|dense|output|to_out",
+        attribute=r"o|o_proj|out_proj|c_proj|proj|wo|dense|output|to_out",
         where="in attention",
     ),
     Rule(

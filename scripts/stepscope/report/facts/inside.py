@@ -23,6 +23,7 @@ from stepscope.report.kit.quantity import (
 )
 
 CORE = ("attention scores", "mask", "softmax", "attention × V")  # what sequences mix by
+MOST = 0.5  # of a call, from which on its parts tell where its time goes
 OF_CALL = ("host_time", "gpu_time", "flop", "bytes", "kernels")  # a step's in the table
 
 
@@ -31,7 +32,8 @@ class Inside(Chapter):
     """Of `own`, the plain profiled step of page one's place, by a call of attention.
 
     whole, parts: the call, and each of its parts in their order, as _a_call has them; core: those
-    of CORE together, if all are there; longest: that of the most time. softmax: it over the product
+    of CORE together, if all are there; longest: that of the most time, where the parts
+    are most of the call. softmax: it over the product
     of Q and K, by what is counted of both; scores_flop: operations of that product over the
     softmax's. arithmetic, traffic: all operations
     at the rate of a large product, all bytes at that of a large copy; traffic_gap: how far the call
@@ -131,6 +133,7 @@ def facts(data: Data) -> Inside | None:
     parts = [_a_call(row, whole["gpu_time"], own) for row in rows]
     core = [part for part in parts if part["module"] in CORE]
     soft, scores = (_part(parts, name) for name in ("softmax", "attention scores"))
+    covered = share(plus(*(part["gpu_time"] for part in parts)), whole["gpu_time"])
     projections = [part["gpu_time"] for part in parts if part["module"].endswith("projection")]
     forward = data.row("phases", cell=step.cell, phase="forward")
     return Inside(
@@ -140,7 +143,7 @@ def facts(data: Data) -> Inside | None:
         whole=whole,
         parts=parts,
         core=[_together(core, whole["gpu_time"])] if len(core) == len(CORE) else [],
-        longest=most(parts, "gpu_time"),
+        longest=most(parts, "gpu_time") if value_of(covered) > MOST else None,
         softmax={name: over(soft.get(name), scores.get(name)) for name in OF_CALL},
         scores_flop=over(scores.get("flop"), soft.get("flop")),
         arithmetic=time_of(plus(*(part["flop"] for part in parts)), rate),

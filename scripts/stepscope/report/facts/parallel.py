@@ -186,6 +186,8 @@ def facts(data: Data) -> Parallel | None:
     waited = most(of_best, "waited_by_others") if is_long else None
     parts = ("idle", "computing", "alone")
     idle, computing, alone = (_longer(of_best, waited, part) for part in parts)
+    # It has to explain half of what the others wait for, on the average.
+    late = value_of(waited["waited_by_others"]) / (own.devices - 1) if waited else 0.0
     slowed = most((each for each in of_best if positive(each["slowed"])), "slowed")
     held = own.rows("rank_memory")
     formulas = [abs(row["held"] / row["formula"] - 1) for row in held if row["formula"]]
@@ -207,8 +209,8 @@ def facts(data: Data) -> Parallel | None:
         ranks=every,
         residual=_largest([_of_clock(each, "residual") for each in every], "share", name),
         waited=waited,
-        is_host=0 < idle > computing,
-        is_computing=0 < computing >= idle,
+        is_host=2 * idle > late and idle > computing,
+        is_computing=2 * computing > late and computing >= idle,
         is_slower_alone=2 * alone >= computing,
         slowed=slowed,
         slowed_kernels=_slowed_kernels(own, slowed) if slowed else [],

@@ -98,6 +98,7 @@ def facts(data: Data) -> Time | None:
     phases = _phases(found, is_limited)
     same = {"batch": where.batch, "precision": where.precision}
     sizes = timed(data, context=where.context, **same)
+    sizes = [each for each in sizes if each.place.number_type == where.number_type]
     contexts = timed(data, size=str(where.size), **same)
     contexts = _several(sorted(contexts, key=lambda each: each.place.context))
     ends = [contexts[-1], contexts[0]] if contexts else []

@@ -29,6 +29,46 @@ def test_a_class_that_holds_the_blocks_is_no_part_whatever_its_name_has(names):
     assert (found["model.norm"], found["lm_head"]) == ("final norm", "LM head")
 
 
+LETTERS = """
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v, self.o = (nn.Linear(8, 8) for _ in range(4))
+
+    def forward(self, x):
+        return self.o(self.q(x) + self.k(x) + self.v(x))
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.SelfAttention, self.norm = Attention(), nn.LayerNorm(8)
+
+    def forward(self, x):
+        return x + self.SelfAttention(self.norm(x))
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.head = nn.Embedding(50, 8), nn.Linear(8, 50)
+        self.layers = nn.ModuleList(Block() for _ in range(2))
+
+    def forward(self, tokens):
+        x = self.embedding(tokens)
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(x)
+
+def build(context):
+    return Net()
+"""
+
+
+def test_projections_of_one_letter_are_those_of_attention(names):
+    found = names(LETTERS)
+    called = [found.get(f"layers.0.SelfAttention.{letter}") for letter in "qkvo"]
+    assert called == ["Q projection", "K projection", "V projection", "output projection"]
+
+
 RWKV = """
 class TimeMix(nn.Module):
     def __init__(self):
