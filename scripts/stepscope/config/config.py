@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from stepscope.config import Complaints, ConfigError
-from stepscope.config.studies import BY_NAME
 from stepscope.model import chosen
 from stepscope.model.formats import FORMATS
 from stepscope.yaml_files import read_yaml
+
+from . import Complaints, ConfigError
+from .studies import BY_NAME
 
 MOST = 1e300  # no number of a configuration; Python refuses to print one of some thousand digits
 MOST_SHOWN = 200  # characters of what jsonschema says, which holds the value

@@ -14,15 +14,16 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from stepscope.axes import MASKS, MODES, PLAIN_STEP, is_step
-from stepscope.config import ConfigError, own_models
-from stepscope.config.grid import NEUTRAL, Study, changed, check_blocks
-from stepscope.config.model_cells import SHAPE
-from stepscope.config.profilers import NSYS_NEUTRAL
 from stepscope.machine import identity
 from stepscope.model.chosen import PACKAGES, names
 from stepscope.model.formats import PRECISIONS
 from stepscope.model.own.reference import ModelError, parse
 from stepscope.model.shape import ModelShape
+
+from . import ConfigError, own_models
+from .grid import NEUTRAL, Study, changed, check_blocks
+from .model_cells import SHAPE
+from .profilers import NSYS_NEUTRAL
 
 CONFIG = Path(__file__).resolve().parents[3] / "config.yaml"
 N = TypeVar("N", int, float)

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stepscope import axes
-from stepscope.config import ConfigError, profilers, recordings
 from stepscope.machine.labels import Hardware
+
+from . import ConfigError, profilers, recordings
 
 # The value of an option that stands neither in a cell's path nor in its spec.
 NEUTRAL = {

@@ -4,9 +4,10 @@ jobs ask for."""
 import json
 from pathlib import Path
 
-from stepscope.config import ConfigError
 from stepscope.machine import gpus, identity
 from stepscope.machine.labels import Hardware
+
+from . import ConfigError
 
 # What Slurm is asked for by a key of its own. A label that has one of them, or a flag of sbatch or
 # an interpreter of its own, is measured by jobs, on other machines.

@@ -2,9 +2,10 @@
 change of the one before, and the asides."""
 
 from stepscope.axes import PLAIN_STEP
-from stepscope.config import ConfigError, own_models
-from stepscope.config.grid import Cell, Target, changed, check_known, check_names, each_once
-from stepscope.config.model_cells import batch_path, models_of, timed_steps
+
+from . import ConfigError, own_models
+from .grid import Cell, Target, changed, check_known, check_names, each_once
+from .model_cells import batch_path, models_of, timed_steps
 
 LONGEST_NAME = 200  # a folder's has 255 at most
 

@@ -3,8 +3,10 @@
 from dataclasses import replace
 
 from stepscope.axes import BUILT
-from stepscope.config import Complaints, ConfigError, own_models, recordings
-from stepscope.config.grid import (
+from stepscope.model.shape import ModelShape
+
+from . import Complaints, ConfigError, own_models, recordings
+from .grid import (
     Cell,
     Target,
     changed,
@@ -14,7 +16,6 @@ from stepscope.config.grid import (
     options_path,
     points,
 )
-from stepscope.model.shape import ModelShape
 
 # In this order in a command, whatever the configuration's.
 SHAPE = ("d_model", "d_ff", "num_layers", "num_heads")

@@ -2,8 +2,9 @@
 16-bit formats."""
 
 from stepscope.axes import FULL
-from stepscope.config import ConfigError
-from stepscope.config.grid import (
+
+from . import ConfigError
+from .grid import (
     Cell,
     Target,
     changed,
@@ -11,7 +12,7 @@ from stepscope.config.grid import (
     options_path,
     points,
 )
-from stepscope.config.model_cells import of_device, timed_steps
+from .model_cells import of_device, timed_steps
 
 ATTENTION_AXES = ("d_head", "precision", "mask", "batch", "key_value_heads", "window")
 ATTENTION_BATCH = 8  # the default, which no path names

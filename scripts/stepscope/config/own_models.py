@@ -14,9 +14,10 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from stepscope.config import ConfigError
-from stepscope.config.code_digest import Sources
 from stepscope.model.own.reference import ModelError, parse
+
+from . import ConfigError
+from .code_digest import Sources
 
 _SCIENTIFIC = re.compile(r"[-+]?(\d{1,15}\.?\d{0,15}|\.\d{1,15})[eE][-+]?\d{1,4}")
 KINDS = ("model", "step")  # keys of a spec

@@ -7,7 +7,7 @@ Standard library only: the workflow's rules import it.
 import os
 from pathlib import Path
 
-from stepscope.config import ConfigError
+from . import ConfigError
 
 
 def published_files(config: dict, own: Path) -> list[str]:

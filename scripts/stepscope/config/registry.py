@@ -8,11 +8,12 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from stepscope.config import Complaints, ConfigError, own_models
-from stepscope.config.code_digest import SCRIPTS, Sources, modules_of, packages_of
-from stepscope.config.grid import Cell, Study, command_of
 from stepscope.machine import identity
 from stepscope.machine.labels import Hardware
+
+from . import Complaints, ConfigError, own_models
+from .code_digest import SCRIPTS, Sources, modules_of, packages_of
+from .grid import Cell, Study, command_of
 
 MOST_CELLS = 2000  # of all studies and machines: Snakemake takes a minute to plan as many
 

@@ -1,7 +1,7 @@
 """The table of studies: a row says what a study is, and everything that lists studies reads it."""
 
-from stepscope.config import ladder_cells, model_cells, operation_cells, profilers
-from stepscope.config.grid import Study
+from . import ladder_cells, model_cells, operation_cells, profilers
+from .grid import Study
 
 TIMING = Study(
     name="timing",

@@ -6,7 +6,10 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from stepscope.figures import (
+from stepscope.files import write_whole
+from stepscope.results.tables import Tables
+
+from . import (
     across,
     attention,
     formats,
@@ -20,8 +23,6 @@ from stepscope.figures import (
     timeline,
     where,
 )
-from stepscope.files import write_whole
-from stepscope.results.tables import Tables
 
 Draw = Callable[[Tables], Figure | None]
 OF_MACHINE: dict[str, Draw] = {

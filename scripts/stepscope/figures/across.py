@@ -4,9 +4,10 @@ from itertools import cycle
 
 from matplotlib.figure import Figure
 
-from stepscope.figures import colours, marks, places, theme, words
-from stepscope.figures.steps import relative
 from stepscope.results.tables import Tables
+
+from . import colours, marks, places, theme, words
+from .steps import relative
 
 STEP = [*places.PLACE, "precision"]  # what a row is of
 MOST_PLACES = 24

@@ -3,9 +3,10 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from stepscope.figures import colours, places, words
-from stepscope.figures.curves import curves, in_units
 from stepscope.results.tables import Tables
+
+from . import colours, places, words
+from .curves import curves, in_units
 
 
 def subject_rows(tables: Tables, quantity: str) -> pd.DataFrame:

@@ -5,8 +5,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from stepscope.figures import colours, marks, places, theme
 from stepscope.results.tables import Tables, where
+
+from . import colours, marks, places, theme
 
 STATISTICS = ["median", "low", "high"]
 ACROSS = {"length": "length (positions)", "context": "context (tokens)"}

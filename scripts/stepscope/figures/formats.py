@@ -4,8 +4,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from stepscope.figures import colours, marks, theme, words
 from stepscope.results.tables import Tables
+
+from . import colours, marks, theme, words
 
 WAYS = {"all in the format": "solid", "under autocast": (0, (3, 2))}
 LEAST = 1e-9  # relative error that is drawn for one that is smaller, or 0

@@ -6,10 +6,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from stepscope.figures import colours, marks, places, theme, words
-from stepscope.figures.curves import in_units
-from stepscope.figures.steps import PHASES
 from stepscope.results.tables import Tables, where
+
+from . import colours, marks, places, theme, words
+from .curves import in_units
+from .steps import PHASES
 
 BROKEN = 1.6  # a bar that is as many times as long as all others is cut
 MOST_PLACES = 3

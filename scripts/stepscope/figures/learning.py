@@ -3,8 +3,9 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from stepscope.figures import colours, marks, places, theme, words
 from stepscope.results.tables import Tables, where
+
+from . import colours, marks, places, theme, words
 
 SCALED = (0, (3, 2))  # dashes, where a variant without has the same colour
 

@@ -11,9 +11,9 @@ from matplotlib.axis import Axis
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from scipy.optimize import isotonic_regression
 
-from stepscope.figures import colours
-from stepscope.figures.theme import LABEL
-from stepscope.figures.words import number, plain_tick
+from . import colours
+from .theme import LABEL
+from .words import number, plain_tick
 
 End = tuple[str, float, float, str]
 """A line's name, the x and y of its end in data units, and its colour."""

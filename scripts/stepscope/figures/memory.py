@@ -7,8 +7,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from stepscope.figures import colours, curves, marks, places, theme, words
 from stepscope.results.tables import Tables, where
+
+from . import colours, curves, marks, places, theme, words
 
 MOST_MOMENTS = 600  # that are drawn
 LEAST_NAMED = 0.06  # of the panel's height, from which on an area has room for its name

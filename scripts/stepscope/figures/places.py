@@ -3,9 +3,10 @@ precisions."""
 
 import pandas as pd
 
-from stepscope.figures.words import short
 from stepscope.model.formats import PRECISIONS
 from stepscope.results.tables import Tables, where
+
+from .words import short
 
 PLACE = ["size", "context", "batch"]
 USUAL = ("", "float32")  # types in which a model is built, so that a precision says what it runs in

@@ -8,9 +8,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from stepscope.figures import colours, marks, places, theme, words
-from stepscope.figures.where import led
 from stepscope.results.tables import Tables
+
+from . import colours, marks, places, theme, words
+from .where import led
 
 WORK = ["flop", "bytes", "time"]
 NAMES = words.SHORT | {  # range or kind of kernels: what it is called, where that is another

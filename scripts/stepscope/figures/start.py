@@ -4,8 +4,9 @@ on."""
 import pandas as pd
 from matplotlib.figure import Figure
 
-from stepscope.figures import colours, marks, places, theme
 from stepscope.results.tables import Tables, where
+
+from . import colours, marks, places, theme
 
 MOST_CELLS = 6
 

@@ -6,8 +6,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stepscope.axes import MODES
-from stepscope.figures import colours, curves, marks, places, theme, words
 from stepscope.results.tables import Tables, where
+
+from . import colours, curves, marks, places, theme, words
 
 PHASES = colours.key("phase", MODES["step"].phases)
 BAR = ["size", "precision"]  # what a bar of phases is of; the last where several were built alike

@@ -3,7 +3,7 @@ part of a page."""
 
 import re
 
-from stepscope.figures import colours
+from . import colours
 
 # No characters of XML 1.0, section 2.2.
 _NO_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")

@@ -12,8 +12,8 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.patches import Rectangle
 from matplotlib.textpath import TextPath
 
-from stepscope.figures import colours
-from stepscope.figures.svg import shorter
+from . import colours
+from .svg import shorter
 
 Shown = TypeVar("Shown")  # what a figure is drawn of
 LABEL = 7.5  # points of a name at a line

@@ -8,9 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from stepscope.figures import colours, marks, places, theme, words
-from stepscope.figures.where import merged
 from stepscope.results.tables import Tables, where
+
+from . import colours, marks, places, theme, words
+from .where import merged
 
 LANE = 0.2  # inches
 THICK = 9.5  # points of a rectangle's height

@@ -6,12 +6,13 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stepscope.axes import PLAIN_STEP
-from stepscope.figures import colours, ladder, marks, places, theme, words
 from stepscope.formulas.flops import linear_step_flops
 from stepscope.formulas.traffic import OPTIMIZER_BYTES
 from stepscope.model.formats import FORMATS
 from stepscope.model.shape import ModelShape
 from stepscope.results.tables import Tables, where
+
+from . import colours, ladder, marks, places, theme, words
 
 # Softmax kernels of both directions are one colour, and what moves or sets bytes is no work of its
 # own.

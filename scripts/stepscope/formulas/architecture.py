@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stepscope.formulas.options import TERMS
 from stepscope.model.shape import ModelShape
+
+from .options import TERMS
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from stepscope.formulas.architecture import Architecture, require
-from stepscope.formulas.footprint import OPTIONS, Setup, holds, product
-from stepscope.formulas.footprint_peak import Peak, last_that, peak
-from stepscope.formulas.options import TERMS, value, values
 from stepscope.model.chosen import PACKAGES, names
+
+from .architecture import Architecture, require
+from .footprint import OPTIONS, Setup, holds, product
+from .footprint_peak import Peak, last_that, peak
+from .options import TERMS, value, values
 
 KNOWN = tomllib.loads(Path(__file__).with_name("known.toml").read_text(encoding="utf-8"))
 CARD = TERMS["card"]

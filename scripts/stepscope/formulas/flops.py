@@ -11,8 +11,9 @@ Of attention by itself the pairs of a query and a key that it sees are counted.
 """
 
 from stepscope.axes import CAUSAL, FULL
-from stepscope.formulas.footprint import all_sizes
 from stepscope.model.shape import ModelShape
+
+from .footprint import all_sizes
 
 COMPONENTS = ("qkv", "scores", "attention x V", "output", "feed-forward", "head")
 

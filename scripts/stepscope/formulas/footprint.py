@@ -27,13 +27,14 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
-from stepscope.formulas.architecture import Architecture
-from stepscope.formulas.options import DTYPE_BYTES, TERMS, Row, value
 from stepscope.model.about import Optimizer
 from stepscope.model.chosen import said
 from stepscope.model.formats import FORMATS
 from stepscope.model.losses import CHUNK
 from stepscope.model.shape import ModelShape
+
+from .architecture import Architecture
+from .options import DTYPE_BYTES, TERMS, Row, value
 
 _COMBINED: dict[str, Callable[[Iterable[int]], int]] = {"sum": sum, "min": min, "max": max}
 OPTIONS = (

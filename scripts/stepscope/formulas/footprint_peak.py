@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from stepscope.formulas.footprint import TERMS, Contribution, Setup, group, holds, total
+from .footprint import TERMS, Contribution, Setup, group, holds, total
 
 MOST = TERMS["bounds"]["batch"][1]  # below which a batch or a context is looked for
 # Mode -> its flags in the table.

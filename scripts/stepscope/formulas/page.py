@@ -6,11 +6,12 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from stepscope.formulas import fits
-from stepscope.formulas.architecture import Architecture
-from stepscope.formulas.footprint import OPTIONS, Setup
-from stepscope.formulas.options import DTYPE_BYTES, TERMS, value, values
 from stepscope.model.losses import CHUNK
+
+from . import fits
+from .architecture import Architecture
+from .footprint import OPTIONS, Setup
+from .options import DTYPE_BYTES, TERMS, value, values
 
 
 def data(published: Path, sizes: dict[str, dict[str, int]]) -> dict[str, Any]:

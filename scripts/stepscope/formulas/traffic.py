@@ -2,10 +2,11 @@
 model's named ranges, and at least by a step's kinds of kernels. Standard library only."""
 
 from stepscope.axes import CAUSAL
-from stepscope.formulas.flops import attention_flops, forward_flops_by_component
-from stepscope.formulas.footprint import all_sizes, product
-from stepscope.formulas.options import TERMS
 from stepscope.model.shape import ModelShape
+
+from .flops import attention_flops, forward_flops_by_component
+from .footprint import all_sizes, product
+from .options import TERMS
 
 Work = tuple[float, float]  # operations, and bytes that are read and written
 OF_ATTENTION = ("scores", "attention x V")  # products that a fused kernel holds

@@ -10,10 +10,10 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.autograd.function import once_differentiable
 
-from stepscope.kernels import masks, operands
-from stepscope.kernels.kernels import backward, forward
-from stepscope.kernels.kernels import unsupported as unsupported
-from stepscope.kernels.shapes import as_4d
+from . import masks, operands
+from .kernels import backward, forward
+from .kernels import unsupported as unsupported
+from .shapes import as_4d
 
 
 def attention(

@@ -25,7 +25,7 @@ from triton.experimental.gluon.language.nvidia.hopper.tma import (
     store_wait,
 )
 
-from stepscope.kernels.hopper_tiles import (
+from .hopper_tiles import (
     PART,
     accumulator,
     added,
@@ -38,7 +38,7 @@ from stepscope.kernels.hopper_tiles import (
     rest_of,
     tile_at,
 )
-from stepscope.kernels.hopper_turns import (
+from .hopper_turns import (
     async_add_shared_to_global,
     begun_at,
     end_of,
@@ -48,13 +48,13 @@ from stepscope.kernels.hopper_turns import (
     tiles_that_see,
     wait_for_turn,
 )
-from stepscope.kernels.launching import Kernel, Plan
-from stepscope.kernels.masks import Mask, blind
-from stepscope.kernels.operands import LOG2_E, sharing, sizes
-from stepscope.kernels.pointers import head_of, load_tile, store_tile
-from stepscope.kernels.rows import ROWS_OF_A_TURN as COUNTED
-from stepscope.kernels.rows import rows_of
-from stepscope.kernels.tiles import HopperBackward
+from .launching import Kernel, Plan
+from .masks import Mask, blind
+from .operands import LOG2_E, sharing, sizes
+from .pointers import head_of, load_tile, store_tile
+from .rows import ROWS_OF_A_TURN as COUNTED
+from .rows import rows_of
+from .tiles import HopperBackward
 
 LITTLE = constexpr(24)  # the least number of registers that a warp can keep
 ROWS = constexpr(64)  # keys of a warpgroup: the height of its matrix instruction

@@ -30,15 +30,15 @@ from triton.experimental.gluon.language.nvidia.hopper.tma import (
     store_wait,
 )
 
-from stepscope.kernels.hopper_backward import LITTLE, VARYING, add_with
-from stepscope.kernels.hopper_tiles import (
+from .hopper_backward import LITTLE, VARYING, add_with
+from .hopper_tiles import (
     accumulator,
     buffers_of,
     init_barriers,
     multiplied,
     tile_at,
 )
-from stepscope.kernels.hopper_turns import (
+from .hopper_turns import (
     async_add_shared_to_global,
     begun_at,
     end_of,
@@ -48,9 +48,9 @@ from stepscope.kernels.hopper_turns import (
     tiles_that_see,
     wait_for_turn,
 )
-from stepscope.kernels.launching import Plan
-from stepscope.kernels.masks import Mask
-from stepscope.kernels.tiles import HopperBackward
+from .launching import Plan
+from .masks import Mask
+from .tiles import HopperBackward
 
 # Of a tile of queries or of keys: the height of a warpgroup's matrix instruction.
 ROWS = constexpr(64)

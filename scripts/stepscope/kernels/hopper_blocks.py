@@ -6,7 +6,7 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language import constexpr
 from triton.experimental.gluon.language.nvidia.hopper.mbarrier import arrive, wait
 
-from stepscope.kernels.tiles import HOPPER_ROWS
+from .tiles import HOPPER_ROWS
 
 ROWS = constexpr(HOPPER_ROWS)  # queries of a warpgroup
 TOLD = constexpr(4)  # numbers that tell a block

@@ -22,9 +22,9 @@ from triton.experimental.gluon.language.nvidia.hopper.tma import (
     store_wait,
 )
 
-from stepscope.kernels.hopper_blocks import TOLD, tell, tiles_seen, told
-from stepscope.kernels.hopper_softmax import finite, grown, hides, masked, rescaled
-from stepscope.kernels.hopper_tiles import (
+from .hopper_blocks import TOLD, tell, tiles_seen, told
+from .hopper_softmax import finite, grown, hides, masked, rescaled
+from .hopper_tiles import (
     PART,
     accumulator,
     added,
@@ -37,10 +37,10 @@ from stepscope.kernels.hopper_tiles import (
     rest_of,
     tile_at,
 )
-from stepscope.kernels.launching import Plan
-from stepscope.kernels.masks import Mask
-from stepscope.kernels.operands import LOG2_E, sharing, sizes
-from stepscope.kernels.tiles import HOPPER_ROWS, HopperForward
+from .launching import Plan
+from .masks import Mask
+from .operands import LOG2_E, sharing, sizes
+from .tiles import HOPPER_ROWS, HopperForward
 
 LN_2 = constexpr(0.6931471805599453)
 LITTLE = constexpr(24)  # the least number of registers that a warp can keep

@@ -5,7 +5,7 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language import constexpr
 
-from stepscope.kernels.tiles import HOPPER_ROWS
+from .tiles import HOPPER_ROWS
 
 _ROWS = constexpr(HOPPER_ROWS)  # queries of a warpgroup
 # Weights are 2^(score - maximum); so much a row's maximum may have grown before its sums are

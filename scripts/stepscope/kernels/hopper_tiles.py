@@ -17,8 +17,8 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 )
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
-from stepscope.kernels.launching import Described, Slot
-from stepscope.kernels.operands import strides
+from .launching import Described, Slot
+from .operands import strides
 
 # Rows and columns of the part of a tile that one warpgroup computes, or of which the rest is
 # narrower.

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from triton import knobs
 
-from stepscope.kernels import (
+from . import (
     hopper_backward,
     hopper_backward_wide,
     hopper_forward,
@@ -17,10 +17,10 @@ from stepscope.kernels import (
     portable_forward,
     tiles,
 )
-from stepscope.kernels.hopper_tiles import counter, processors
-from stepscope.kernels.launching import Layout, Plan, layouts_of
-from stepscope.kernels.masks import Mask
-from stepscope.kernels.operands import (
+from .hopper_tiles import counter, processors
+from .launching import Layout, Plan, layouts_of
+from .masks import Mask
+from .operands import (
     addressable_rows,
     check,
     contiguous_rows,

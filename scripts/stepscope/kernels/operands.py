@@ -7,7 +7,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from stepscope.kernels.launching import Slot
+from .launching import Slot
 
 LOG2_E = 1.4426950408889634  # exp(x) is exp2(LOG2_E x), which a GPU has an instruction for
 LARGEST_HEAD = 256

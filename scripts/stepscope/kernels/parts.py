@@ -11,10 +11,10 @@ import triton.language as tl
 from triton import knobs
 from triton.language import constexpr
 
-from stepscope.kernels.launching import Plan, Slot
-from stepscope.kernels.operands import block_of, rounded_up
-from stepscope.kernels.pointers import head_of, load_tile
-from stepscope.kernels.rows import PADDED_TO
+from .launching import Plan, Slot
+from .operands import block_of, rounded_up
+from .pointers import head_of, load_tile
+from .rows import PADDED_TO
 
 # Triton's interpreter multiplies tiles of bf16 as if they held integers.
 _INTERPRETED = constexpr(knobs.runtime.interpret)

@@ -15,14 +15,14 @@ import triton
 import triton.language as tl
 from triton.language import constexpr
 
-from stepscope.kernels.launching import Plan
-from stepscope.kernels.masks import Mask
-from stepscope.kernels.operands import LOG2_E, rounded_up, sharing, sizes
-from stepscope.kernels.parts import first_tile, load_parts, parts_of, product, split, transposed
-from stepscope.kernels.pointers import VARYING, head_of, load_tile, store_tile
-from stepscope.kernels.rows import PADDED_TO, rows_of
-from stepscope.kernels.seen import WHOLE, keys_seen, queries_seeing, see, seen_by
-from stepscope.kernels.tiles import Tiles, input_precision, launch
+from .launching import Plan
+from .masks import Mask
+from .operands import LOG2_E, rounded_up, sharing, sizes
+from .parts import first_tile, load_parts, parts_of, product, split, transposed
+from .pointers import VARYING, head_of, load_tile, store_tile
+from .rows import PADDED_TO, rows_of
+from .seen import WHOLE, keys_seen, queries_seeing, see, seen_by
+from .tiles import Tiles, input_precision, launch
 
 SPLIT = constexpr("split")  # the precision of operands that come in parts
 

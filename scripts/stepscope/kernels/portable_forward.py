@@ -5,12 +5,12 @@ import triton
 import triton.language as tl
 from triton.language import constexpr
 
-from stepscope.kernels.launching import Plan
-from stepscope.kernels.masks import Mask
-from stepscope.kernels.operands import LOG2_E, sizes
-from stepscope.kernels.pointers import VARYING, head_of, load_tile, store_tile
-from stepscope.kernels.seen import WHOLE, keys_seen, see
-from stepscope.kernels.tiles import Tiles, input_precision, launch
+from .launching import Plan
+from .masks import Mask
+from .operands import LOG2_E, sizes
+from .pointers import VARYING, head_of, load_tile, store_tile
+from .seen import WHOLE, keys_seen, see
+from .tiles import Tiles, input_precision, launch
 
 LN_2 = constexpr(0.6931471805599453)
 

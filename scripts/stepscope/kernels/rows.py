@@ -5,9 +5,9 @@ import torch
 import triton
 import triton.language as tl
 
-from stepscope.kernels.launching import Plan, Slot
-from stepscope.kernels.operands import block_of, rounded_up, sizes
-from stepscope.kernels.pointers import head_of, load_tile
+from .launching import Plan, Slot
+from .operands import block_of, rounded_up, sizes
+from .pointers import head_of, load_tile
 
 # Queries are padded to a multiple of this, so that the backward kernels read whole tiles without a
 # mask.

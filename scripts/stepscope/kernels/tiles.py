@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import torch
 
-from stepscope.kernels.launching import Kernel, Plan, Slot
-from stepscope.kernels.masks import Mask
-from stepscope.kernels.operands import block_of, sharing
+from .launching import Kernel, Plan, Slot
+from .masks import Mask
+from .operands import block_of, sharing
 
 HOPPER_ROWS = 64  # queries of a warpgroup: the height of its matrix instruction
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from stepscope.machine import told
+from . import told
 
 SYS = Path("/sys")
 TASKS = Path("/proc/self/task")

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from stepscope.machine import answered, gpus, told
+from . import answered, gpus, told
 
 PROC = Path("/proc")
 

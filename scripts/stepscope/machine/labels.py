@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from stepscope.machine import gpus, identity
+from . import gpus, identity
 
 # Environment variable of a run and its jobs: label → Hardware, as JSON. A job of Slurm sets it by
 # itself, as it reads the configuration anew.

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from stepscope.machine import gpus, told
+from . import gpus, told
 
 PROC = Path("/proc")
 GROUP = Path("/sys/fs/cgroup")

@@ -13,9 +13,9 @@ import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from stepscope.machine import told
-from stepscope.machine.locks import HELD
-from stepscope.machine.memory import available_memory
+from . import told
+from .locks import HELD
+from .memory import available_memory
 
 STARTER = "STEPSCOPE_STARTER"  # environment variable: the process that started this one
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h

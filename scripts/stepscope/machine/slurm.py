@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from stepscope.machine import answered
-from stepscope.machine.labels import Hardware
+from . import answered
+from .labels import Hardware
 
 JOB_PREFIX = "stepscope_"  # of the names of its jobs: slurm-jobname-prefix in profiles/slurm
 LONGEST_PAUSE = 180  # seconds from one look of Snakemake's plugin at the queue to the next, at most

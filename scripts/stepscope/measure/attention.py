@@ -16,16 +16,17 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from stepscope.axes import DIRECTIONS, FULL, IMPLEMENTATIONS
-from stepscope.measure import memory, precision, steps
-from stepscope.measure.clock import Clock, time_queued
-from stepscope.measure.found import Call, Found, Outcome, Place
-from stepscope.measure.models import Unsupported
-from stepscope.measure.samples import PhaseTimes, Step, take_turns
-from stepscope.measure.steps import caught
-from stepscope.measure.telemetry import Telemetry
-from stepscope.measure.workload import no_compiler
 from stepscope.model.attention import unsupported
 from stepscope.model.chosen import load
+
+from . import memory, precision, steps
+from .clock import Clock, time_queued
+from .found import Call, Found, Outcome, Place
+from .models import Unsupported
+from .samples import PhaseTimes, Step, take_turns
+from .steps import caught
+from .telemetry import Telemetry
+from .workload import no_compiler
 
 
 def batch_of(spec: dict, length: int) -> int:

@@ -13,14 +13,15 @@ from functools import partial
 
 import torch
 
-from stepscope.measure import precision
-from stepscope.measure.clock import time_in_a_row
-from stepscope.measure.found import Call, Found
-from stepscope.measure.samples import Samples
-from stepscope.measure.steps import Outcome, caught
-from stepscope.measure.telemetry import Telemetry
 from stepscope.model.chosen import load
 from stepscope.model.formats import FORMATS
+
+from . import precision
+from .clock import time_in_a_row
+from .found import Call, Found
+from .samples import Samples
+from .steps import Outcome, caught
+from .telemetry import Telemetry
 
 KINDS = ("burst", "sustained")
 BURSTS, IDLE = 5, 0.1  # before each burst so many seconds of rest

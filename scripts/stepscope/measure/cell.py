@@ -20,9 +20,10 @@ from stepscope.config.code_digest import Sources, modules_of, packages_of
 from stepscope.config.flags import Settings
 from stepscope.config.grid import command_of
 from stepscope.machine import gpus, identity, locks, process
-from stepscope.measure import own_cell, printing, processes, record, scratch
-from stepscope.measure.found import BESIDE, Found, rows_of, summary
-from stepscope.measure.telemetry import Telemetry
+
+from . import own_cell, printing, processes, record, scratch
+from .found import BESIDE, Found, rows_of, summary
+from .telemetry import Telemetry
 
 Measure = Callable[[dict, Telemetry, int], Found]  # of a spec, in the process of a number
 EMPTY_GPU_BYTES = 512 * 2**20  # what other programs may hold on a GPU that counts as empty
@@ -109,7 +110,7 @@ class Measurement(contextlib.AbstractContextManager):
         """Make the process that measures ready for it."""
         import torch
 
-        from stepscope.measure import precision
+        from . import precision
 
         self.telemetry = Telemetry(self._gpu)
         if self._device == "cuda" and not torch.cuda.is_available():
@@ -156,7 +157,7 @@ class Measurement(contextlib.AbstractContextManager):
     def _sight(self) -> dict:
         """What the process that measured saw: versions and settings, throttling, other processes on
         the GPU."""
-        from stepscope.measure import provenance
+        from . import provenance
 
         now = self.telemetry.processes()
         return {
@@ -168,7 +169,7 @@ class Measurement(contextlib.AbstractContextManager):
     def finish(self, found: list[Found], more: dict | None = None) -> None:
         """Print what was found, and write files, samples and record, if a folder was given. `more`:
         the study's own parts of the summary."""
-        from stepscope.measure import provenance
+        from . import provenance
 
         rows = rows_of(found)
         content = summary(found) | (more or {}) | self._more

@@ -8,7 +8,7 @@ from time import perf_counter  # here a model of one's own cannot change it
 
 import torch
 
-from stepscope.measure.found import Call
+from .found import Call
 
 # From a name, as a phase's, to what is entered around it.
 Around = Callable[[str], AbstractContextManager]

@@ -22,11 +22,12 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.hooks import RemovableHandle
 
 from stepscope.formulas import fits
-from stepscope.measure import memory, steps
-from stepscope.measure.workload import Workload
 from stepscope.model.own import stepping
 from stepscope.model.own.loading import named_errors
 from stepscope.model.own.reference import ModelError, Unsupported, parse
+
+from . import memory, steps
+from .workload import Workload
 
 # A model of one's own has its own loss, and a compiler wants real tensors.
 OPTIONS = ("precision", "attention", "optimizer", "checkpoint")

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import torch
 
-from stepscope.measure.found import Call
-from stepscope.measure.scratch import profiler
+from .found import Call
+from .scratch import profiler
 
 # Part -> names of host events, the first pattern that matches counts; the rest of the operators is
 # a part of its own.

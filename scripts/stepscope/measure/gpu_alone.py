@@ -14,13 +14,14 @@ from typing import NamedTuple
 import torch
 
 from stepscope.axes import MODES
-from stepscope.measure import memory, steps
-from stepscope.measure.clock import Clock, time_in_a_row
-from stepscope.measure.found import Call, Found
-from stepscope.measure.samples import Samples
-from stepscope.measure.scratch import profiler, trace_of
-from stepscope.measure.telemetry import Telemetry
-from stepscope.measure.workload import Workload, aside
+
+from . import memory, steps
+from .clock import Clock, time_in_a_row
+from .found import Call, Found
+from .samples import Samples
+from .scratch import profiler, trace_of
+from .telemetry import Telemetry
+from .workload import Workload, aside
 
 REPLAYS = 10
 WARM_REPLAYS = 3

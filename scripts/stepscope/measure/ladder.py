@@ -19,15 +19,16 @@ import torch
 from stepscope.axes import option
 from stepscope.formulas import footprint, footprint_peak
 from stepscope.machine.process import available_memory
-from stepscope.measure import gpu_alone, memory, models, steps
-from stepscope.measure.found import Found, Outcome, chosen
-from stepscope.measure.samples import Budget, series, take_turns
-from stepscope.measure.steps import caught
-from stepscope.measure.telemetry import Telemetry
-from stepscope.measure.workload import Workload, compiled_loss, is_compiled
 from stepscope.model.about import Optimizer
 from stepscope.model.chosen import load, said
 from stepscope.model.shape import ModelShape
+
+from . import gpu_alone, memory, models, steps
+from .found import Found, Outcome, chosen
+from .samples import Budget, series, take_turns
+from .steps import caught
+from .telemetry import Telemetry
+from .workload import Workload, compiled_loss, is_compiled
 
 # Least steps, and most seconds beyond them, of the series beside the turns.
 SHORT = 2

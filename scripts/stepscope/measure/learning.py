@@ -13,12 +13,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from stepscope.measure import memory, models
-from stepscope.measure.found import Found
-from stepscope.measure.ladder import spec_of
-from stepscope.measure.steps import caught
-from stepscope.measure.telemetry import Telemetry
-from stepscope.measure.workload import Workload, workload
+from . import memory, models
+from .found import Found
+from .ladder import spec_of
+from .steps import caught
+from .telemetry import Telemetry
+from .workload import Workload, workload
 
 BYTES = 256  # different tokens
 EVERY = 10  # of so many files the last is held out

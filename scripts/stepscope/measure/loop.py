@@ -18,11 +18,12 @@ from pathlib import Path
 import torch
 
 from stepscope.machine import gpus
-from stepscope.measure import memory, scratch
-from stepscope.measure.clock import Clock
-from stepscope.measure.memory_recorders import recorder
-from stepscope.measure.telemetry import Telemetry
 from stepscope.step import phases_seen_by
+
+from . import memory, scratch
+from .clock import Clock
+from .memory_recorders import recorder
+from .telemetry import Telemetry
 
 TRACED = 3  # steps after the timed ones; then one for the snapshot
 LEAST_SECONDS = 1.0  # of steps whose energy is read

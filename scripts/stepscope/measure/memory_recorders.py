@@ -14,7 +14,7 @@ import torch
 from torch._C._profiler import _EventType
 from torch.profiler._memory_profiler import OpTree
 
-from stepscope.measure.scratch import profiler
+from .scratch import profiler
 
 SCRIPTS = Path(__file__).resolve().parents[2]
 MARK = "stepscope mark"  # the profiler's event of one on a CPU

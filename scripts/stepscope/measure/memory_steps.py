@@ -13,15 +13,16 @@ from torch.nn import Parameter
 from torch.utils._pytree import tree_leaves_with_path
 
 from stepscope.axes import option
-from stepscope.measure import memory, models, steps
-from stepscope.measure.found import Outcome
-from stepscope.measure.memory_observed import Observed, Parts, address, described
-from stepscope.measure.memory_recorders import recorder
-from stepscope.measure.samples import PhaseTimes
-from stepscope.measure.steps import caught
-from stepscope.measure.telemetry import Telemetry
-from stepscope.measure.workload import Workload, is_compiled
 from stepscope.model import ranges
+
+from . import memory, models, steps
+from .found import Outcome
+from .memory_observed import Observed, Parts, address, described
+from .memory_recorders import recorder
+from .samples import PhaseTimes
+from .steps import caught
+from .telemetry import Telemetry
+from .workload import Workload, is_compiled
 
 NAME = "step"  # of the only variant
 START = 0  # the first mark of a recording: what is seen there was in memory before

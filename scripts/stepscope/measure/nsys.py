@@ -18,9 +18,10 @@ from stepscope.axes import option
 from stepscope.config.grid import words_of
 from stepscope.config.profilers import NSYS_NEUTRAL
 from stepscope.machine import identity, process
-from stepscope.measure import scratch
-from stepscope.measure.found import Found, Outcome
 from stepscope.trace import TraceError, nsys_export
+
+from . import scratch
+from .found import Found, Outcome
 
 NAME = "step"  # of the only variant
 

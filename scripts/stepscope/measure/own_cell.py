@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from stepscope.config import own_models
 from stepscope.machine import process
 from stepscope.machine.locks import HELD
-from stepscope.measure import processes
 from stepscope.model.own.reference import ModelError
+
+from . import processes
 
 
 def look_at(spec: dict) -> dict:
@@ -48,7 +49,7 @@ def looked_at(spec: dict) -> dict | None:
 
     Ends the program with one line where it cannot be built or run at all.
     """
-    from stepscope.measure import memory
+    from . import memory
 
     # By name, so that no other cell depends on it.
     assembled = importlib.import_module("stepscope.model.own.assembled")

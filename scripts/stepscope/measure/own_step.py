@@ -11,15 +11,16 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from stepscope.axes import MODES
 from stepscope.config.own_models import keys_of
-from stepscope.measure import models, steps
-from stepscope.measure.clock import Around, Clock
-from stepscope.measure.found import Call
-from stepscope.measure.workload import Phases, Workload
 from stepscope.model.own import stepping
 from stepscope.model.own.counting import Counter
 from stepscope.model.own.loading import named_errors
 from stepscope.model.own.reference import parse
 from stepscope.step import phases_seen_by
+
+from . import models, steps
+from .clock import Around, Clock
+from .found import Call
+from .workload import Phases, Workload
 
 REST = "rest"  # the phase of what lies outside all others
 WHOLE = MODES["step"].whole

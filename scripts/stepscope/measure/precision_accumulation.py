@@ -2,7 +2,7 @@
 
 import torch
 
-from stepscope.measure.precision import Tables, dtype
+from .precision import Tables, dtype
 
 ADDEND = 0.01  # has no exact binary form: each format rounds it to another number
 TIMES = 1000

@@ -4,9 +4,10 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
-from stepscope.measure import precision
-from stepscope.measure.precision import Tables
 from stepscope.model.formats import FORMATS
+
+from . import precision
+from .precision import Tables
 
 # Of several precisions whose results have one type the first: it is no more than that type.
 NAMES = {getattr(torch, one.dtype): name for name, one in reversed(FORMATS.items())}

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor, nn
 
-from stepscope.measure import precision
-from stepscope.measure.precision import Tables
 from stepscope.model.softmax import softmax
 from stepscope.model.transformer import RMSNorm
+
+from . import precision
+from .precision import Tables
 
 EPS = 1e-5
 WIDTH = 1024  # elements of a normalised row

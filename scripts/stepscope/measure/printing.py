@@ -3,8 +3,9 @@
 import statistics
 from collections import defaultdict
 
-from stepscope.measure.found import chosen
 from stepscope.model.shape import ModelShape
+
+from .found import chosen
 
 LARGE = {"B": (2**20, "MiB"), "s": (1e-3, "ms"), "J": (1, "J"), "1": (1, "")}
 

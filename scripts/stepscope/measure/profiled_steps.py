@@ -9,15 +9,16 @@ from pathlib import Path
 import torch
 
 from stepscope.axes import option
-from stepscope.measure import memory, scratch, steps
-from stepscope.measure.clock import Around, Clock
-from stepscope.measure.first_step import before_the_steps, compared, profiled
-from stepscope.measure.found import Found
-from stepscope.measure.samples import PhaseTimes, Samples
-from stepscope.measure.steps import caught
-from stepscope.measure.telemetry import Telemetry
-from stepscope.measure.workload import Workload
 from stepscope.model import ranges
+
+from . import memory, scratch, steps
+from .clock import Around, Clock
+from .first_step import before_the_steps, compared, profiled
+from .found import Found
+from .samples import PhaseTimes, Samples
+from .steps import caught
+from .telemetry import Telemetry
+from .workload import Workload
 
 NAME = "step"  # of the only variant
 Profiler = contextlib.AbstractContextManager[Around]

@@ -9,7 +9,8 @@ from pathlib import Path
 import torch
 
 from stepscope.machine import answered, gpus, identity
-from stepscope.measure.telemetry import Telemetry
+
+from .telemetry import Telemetry
 
 
 def git_commit() -> str | None:

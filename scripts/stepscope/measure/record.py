@@ -8,7 +8,8 @@ import json
 from pathlib import Path
 
 from stepscope import files
-from stepscope.measure.samples import COLUMNS
+
+from .samples import COLUMNS
 
 RECORD_VERSION = 3  # of results/record.schema.json
 

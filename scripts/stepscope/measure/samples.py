@@ -13,8 +13,9 @@ from functools import partial
 from typing import Unpack
 
 from stepscope.machine import cores
-from stepscope.measure.found import Call, Found, Place
-from stepscope.measure.telemetry import READINGS, Telemetry
+
+from .found import Call, Found, Place
+from .telemetry import READINGS, Telemetry
 
 COLUMNS = [  # of samples.csv
     "variant",

@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator
 import torch
 
 from stepscope.axes import MODES
-from stepscope.measure import memory, models
-from stepscope.measure.clock import Clock
-from stepscope.measure.found import Found, Outcome
-from stepscope.measure.samples import Budget, NotFiniteError, PhaseTimes, Samples, Step
-from stepscope.measure.telemetry import Telemetry
-from stepscope.measure.workload import Workload, workload
+
+from . import memory, models
+from .clock import Clock
+from .found import Found, Outcome
+from .samples import Budget, NotFiniteError, PhaseTimes, Samples, Step
+from .telemetry import Telemetry
+from .workload import Workload, workload
 
 SAMPLED = 2048  # gradient entries that are kept, at even distances over all parameters
 

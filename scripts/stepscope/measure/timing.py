@@ -11,12 +11,13 @@ import math
 from functools import partial
 
 from stepscope.axes import modes_up_to, option
-from stepscope.measure import gpu_alone, memory, steps
-from stepscope.measure.found import Found, Outcome, chosen
-from stepscope.measure.samples import series
-from stepscope.measure.steps import caught
-from stepscope.measure.telemetry import Telemetry
-from stepscope.measure.workload import Workload
+
+from . import gpu_alone, memory, steps
+from .found import Found, Outcome, chosen
+from .samples import series
+from .steps import caught
+from .telemetry import Telemetry
+from .workload import Workload
 
 NAME = "step"  # of the only variant
 

@@ -17,12 +17,13 @@ from torch import Tensor, nn
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 
 from stepscope.axes import MODES, option
-from stepscope.measure import models, precision
-from stepscope.measure.clock import Around, Clock
-from stepscope.measure.found import Call
 from stepscope.model import attention
 from stepscope.model.chosen import load
 from stepscope.model.compilation import Compilation
+
+from . import models, precision
+from .clock import Around, Clock
+from .found import Call
 
 BEFORE_CAPTURE = 3  # passes on a stream of their own, as torch.cuda.graph's documentation asks
 MOST_VERSIONS = 64

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
-from stepscope.model.about import About, Attention, Loss, Optimizer, Precision
+from .about import About, Attention, Loss, Optimizer, Precision
 
 # option -> package that holds one module for each of the option's values
 PACKAGES = {

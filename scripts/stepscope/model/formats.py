@@ -1,9 +1,9 @@
 """The precisions by name, the widest first: what is said of each, and what runs under its name.
 Standard library only."""
 
-from stepscope.model.about import Precision
-from stepscope.model.chosen import names, said
-from stepscope.model.precisions import Format
+from .about import Precision
+from .chosen import names, said
+from .precisions import Format
 
 # By the bytes of an element, then by name, in which order they come.
 _FORMATS = {name: said("precision", name, Format) for name in names("precision")}

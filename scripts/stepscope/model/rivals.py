@@ -10,7 +10,8 @@ from torch import Tensor
 
 from stepscope.kernels import masks
 from stepscope.kernels.shapes import as_4d
-from stepscope.model.ranges import named
+
+from .ranges import named
 
 LEAST = (9, 0)  # compute capability
 TYPES = (torch.float16, torch.bfloat16)

@@ -19,9 +19,9 @@ import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor, nn
 
-from stepscope.model.chosen import load
-from stepscope.model.ranges import named
-from stepscope.model.shape import ModelShape
+from .chosen import load
+from .ranges import named
+from .shape import ModelShape
 
 Device = torch.device | str
 Attention = Callable[..., Tensor]  # see stepscope.model.attention

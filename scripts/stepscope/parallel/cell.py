@@ -10,8 +10,9 @@ from pathlib import Path
 from stepscope.machine import gpus, identity, locks
 from stepscope.measure.cell import Measurement
 from stepscope.measure.found import Found, Outcome
-from stepscope.parallel import ranks
-from stepscope.parallel.place import Place
+
+from . import ranks
+from .place import Place
 
 Work = Callable[[dict, Place], object]  # of a rank, on the variants of a spec
 

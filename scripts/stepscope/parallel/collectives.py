@@ -10,8 +10,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from stepscope.parallel.place import Place
-from stepscope.parallel.strategies import all_gather, reduce_scatter
+from .place import Place
+from .strategies import all_gather, reduce_scatter
 
 MIB = 2**20
 SIZES = {  # bytes of the whole tensor: the first shows the latency

@@ -22,14 +22,15 @@ from stepscope.measure import gpu_alone, ladder, memory, steps
 from stepscope.measure.found import Found, Outcome
 from stepscope.measure.samples import Budget, Samples, take_turns
 from stepscope.model.shape import ModelShape
-from stepscope.parallel.cell import ParallelMeasurement, combined, largest
-from stepscope.parallel.collectives import measured, repeat
-from stepscope.parallel.place import Place
-from stepscope.parallel.ranks import VariantError
-from stepscope.parallel.recorded import PROFILED, Recording, recorded
-from stepscope.parallel.strategies import STRATEGIES, Replica
 from stepscope.trace import apart
 from stepscope.trace.kernel_categories import category_of
+
+from .cell import ParallelMeasurement, combined, largest
+from .collectives import measured, repeat
+from .place import Place
+from .ranks import VariantError
+from .recorded import PROFILED, Recording, recorded
+from .strategies import STRATEGIES, Replica
 
 ALONE = "alone"  # the variant that all others are compared with
 PHASED = 3  # steps

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from stepscope.measure import scratch
-from stepscope.parallel.place import Place
 from stepscope.trace.apart import Span, Step
+
+from .place import Place
 
 ON_GPU = ("kernel", "gpu_memcpy", "gpu_memset")
 PROFILED = 3  # steps

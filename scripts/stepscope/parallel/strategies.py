@@ -21,7 +21,8 @@ from stepscope.axes import option
 from stepscope.measure import models
 from stepscope.measure.workload import Workload, unsupported
 from stepscope.model.formats import FORMATS
-from stepscope.parallel.place import Place
+
+from .place import Place
 
 # torch 2.13 calls them so, and warns of the names that 2.11 has, as of `broadcast_buffers`.
 warnings.filterwarnings("ignore", ".*(broadcast_buffers|torch.distributed)", FutureWarning)

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from stepscope.machine import process
-from stepscope.recordings.text import reason
+
+from .text import reason
 
 LEAST_SECONDS = 10.0
 SECONDS_A_MB = 0.3

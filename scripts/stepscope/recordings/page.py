@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from stepscope.recordings import text
+from . import text
 
 
 @dataclass(frozen=True)

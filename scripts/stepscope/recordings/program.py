@@ -10,9 +10,10 @@ from pathlib import Path
 import pandas as pd
 
 from stepscope import files
-from stepscope.recordings import limits
-from stepscope.recordings.tables import write_tables
-from stepscope.recordings.text import plain, show
+
+from . import limits
+from .tables import write_tables
+from .text import plain, show
 
 Tables = dict[str, pd.DataFrame]
 Contents = dict[Path, bytes | list[str]]

@@ -16,13 +16,14 @@ from pathlib import Path
 import jinja2
 
 from stepscope.files import write_whole
-from stepscope.report import explorer, fits, links
-from stepscope.report.constants import CONSTANTS
-from stepscope.report.kit import html, page
-from stepscope.report.kit.data import Data, machines
-from stepscope.report.kit.named import named
-from stepscope.report.kit.page import Page
-from stepscope.report.kit.quantity import Quantity
+
+from . import explorer, fits, links
+from .constants import CONSTANTS
+from .kit import html, page
+from .kit.data import Data, machines
+from .kit.named import named
+from .kit.page import Page
+from .kit.quantity import Quantity
 
 CHAPTERS = (
     "page_one",

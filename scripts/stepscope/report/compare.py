@@ -13,12 +13,13 @@ from pathlib import Path
 import pandas as pd
 
 from stepscope.files import write_whole
-from stepscope.report import explorer
-from stepscope.report.kit import html, page
-from stepscope.report.kit.data import Data, Row, grouped, of_series
-from stepscope.report.kit.named import Name, frozen
-from stepscope.report.kit.quantity import Maybe, Quantity, count, over
 from stepscope.results import cells, writing
+
+from . import explorer
+from .kit import html, page
+from .kit.data import Data, Row, grouped, of_series
+from .kit.named import Name, frozen
+from .kit.quantity import Maybe, Quantity, count, over
 
 # Quantity → how far two runs of the same program may differ, relative: what repeats on any host.
 EXACT = {

@@ -1,17 +1,18 @@
 """Numbers that the prose names, from the modules that decide by them."""
 
 from stepscope.formulas.traffic import OPTIMIZER_BYTES, WRITTEN_OUT_BYTES
-from stepscope.report.facts.machine import SCORE_BYTES, STATE_BYTES
-from stepscope.report.facts.memory import NUMBER
-from stepscope.report.facts.warmup import SETTLED
-from stepscope.report.kit.number_format import QUIET, THIN
-from stepscope.report.kit.quantity import Quantity
-from stepscope.report.kit.reserve import CONTEXT, RESERVED_OVER_ASKED
 from stepscope.results.alone import LAUNCH_LIMITED
 from stepscope.results.cards import FAR
 from stepscope.results.learning import LEARNED
 from stepscope.results.statistics import CONFIDENCE
 from stepscope.results.verdicts import MARGIN, MARGIN_OF_GPU
+
+from .facts.machine import SCORE_BYTES, STATE_BYTES
+from .facts.memory import NUMBER
+from .facts.warmup import SETTLED
+from .kit.number_format import QUIET, THIN
+from .kit.quantity import Quantity
+from .kit.reserve import CONTEXT, RESERVED_OVER_ASKED
 
 
 def _percent(share: float) -> str:

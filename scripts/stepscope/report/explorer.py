@@ -20,10 +20,11 @@ import pandas as pd
 from markupsafe import Markup
 
 from stepscope.figures import colours, places
-from stepscope.report.kit.data import Row
-from stepscope.report.kit.number_format import UNITS
 from stepscope.results.schema import NUMBER, QUANTITIES, TABLES, Column, axes
 from stepscope.results.tables import Tables
+
+from .kit.data import Row
+from .kit.number_format import UNITS
 
 Runs = dict[str, Tables]  # by what they are called; no name where there is one
 Ranks = dict[str, dict[str, float]]  # column → value → its place

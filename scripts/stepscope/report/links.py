@@ -21,10 +21,11 @@ from stepscope.figures import (
     timeline,
     where,
 )
-from stepscope.report.explorer import FILE
-from stepscope.report.kit.data import Data
-from stepscope.report.kit.quantity import Quantity
-from stepscope.report.kit.view import values_of
+
+from .explorer import FILE
+from .kit.data import Data
+from .kit.quantity import Quantity
+from .kit.view import values_of
 
 MOST_CELLS = 40  # that an address names one by one
 NEUTRAL = "(none)"  # how the explorer names an empty field

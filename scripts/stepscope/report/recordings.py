@@ -10,9 +10,10 @@ from stepscope.figures import memory as memory_figures
 from stepscope.figures import theme
 from stepscope.figures import timeline as timeline_figures
 from stepscope.recordings.text import plain
-from stepscope.report.kit import html
 from stepscope.snapshot import summary as snapshot_summary
 from stepscope.trace import summary as trace_summary
+
+from .kit import html
 
 
 def of_trace(tables: dict[str, pd.DataFrame], title: str, templates: Path) -> str:

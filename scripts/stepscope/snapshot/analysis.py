@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from stepscope.snapshot import (
+from . import (
     SnapshotError,
     categories,
     known,
@@ -14,7 +14,7 @@ from stepscope.snapshot import (
     stacks,
     tables,
 )
-from stepscope.snapshot.events import ALLOC, Snapshot
+from .events import ALLOC, Snapshot
 
 _OF_DEVICES = ("summary", "timeline", "peak", "largest", "lines")
 

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from stepscope.snapshot import MEMORY_CATEGORIES, phases, stacks
-from stepscope.snapshot.events import OOM
-from stepscope.snapshot.known import Known
-from stepscope.snapshot.phases import Parts, changes
-from stepscope.snapshot.replay import Replay
+from . import MEMORY_CATEGORIES, phases, stacks
+from .events import OOM
+from .known import Known
+from .phases import Parts, changes
+from .replay import Replay
 
 PARAMETERS, GRADIENTS, OPTIMIZER_STATE, ACTIVATIONS, CAST_WEIGHTS, BUFFERS, WORKSPACE, UNKNOWN = (
     range(len(MEMORY_CATEGORIES))

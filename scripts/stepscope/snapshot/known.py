@@ -15,7 +15,8 @@ import numpy as np
 import pandas as pd
 
 from stepscope.recordings.limits import reading, unpacked
-from stepscope.snapshot import SnapshotError
+
+from . import SnapshotError
 
 NAMES = ("known.json", "known.json.gz")
 ADVICE = "give the one that was written with it, or omit it"

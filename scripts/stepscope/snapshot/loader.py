@@ -14,7 +14,8 @@ import pickle
 from pathlib import Path
 
 from stepscope.recordings.limits import reading, unpacked
-from stepscope.snapshot import SnapshotError, events
+
+from . import SnapshotError, events
 
 
 def read(path: Path) -> events.Snapshot:

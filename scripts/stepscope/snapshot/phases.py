@@ -10,9 +10,10 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from stepscope.recordings import names as people
-from stepscope.snapshot import stacks
-from stepscope.snapshot.events import ALLOC, FREE_COMPLETED, Device
-from stepscope.snapshot.known import Foreign, Known
+
+from . import stacks
+from .events import ALLOC, FREE_COMPLETED, Device
+from .known import Foreign, Known
 
 _STEP = re.compile(r"^(?:ProfilerStep#|step[ _#]?)(\d{1,9})$", re.I)
 # Phase → whether a step may end with it.

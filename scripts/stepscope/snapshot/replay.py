@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from stepscope.snapshot.events import ALLOC, FREE_COMPLETED, FREE_REQUESTED, GROWS, SHRINKS, Device
+from .events import ALLOC, FREE_COMPLETED, FREE_REQUESTED, GROWS, SHRINKS, Device
 
 
 @dataclass

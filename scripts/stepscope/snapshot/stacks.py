@@ -23,7 +23,7 @@ from functools import cache
 
 import numpy as np
 
-from stepscope.snapshot.events import ALLOC, UNKNOWN_LINE, Frame, Snapshot
+from .events import ALLOC, UNKNOWN_LINE, Frame, Snapshot
 
 NO_STACK = "(no frames)"
 MOST_FRAMES = 64

@@ -9,13 +9,13 @@ import re
 import numpy as np
 import pandas as pd
 
-from stepscope.snapshot import MEMORY_CATEGORIES
-from stepscope.snapshot.categories import UNKNOWN, Blocks
-from stepscope.snapshot.events import OOM, Snapshot
-from stepscope.snapshot.known import Known
-from stepscope.snapshot.phases import changes
-from stepscope.snapshot.replay import Replay, after_each
-from stepscope.snapshot.stacks import whole
+from . import MEMORY_CATEGORIES
+from .categories import UNKNOWN, Blocks
+from .events import OOM, Snapshot
+from .known import Known
+from .phases import changes
+from .replay import Replay, after_each
+from .stacks import whole
 
 TIMELINE_ROWS = 2000
 _BOUNDARIES = 800  # rows of the timeline that changes of phase may take

@@ -9,7 +9,8 @@ from pathlib import Path
 import pandas as pd
 
 from stepscope.recordings.limits import complaint
-from stepscope.trace import (
+
+from . import (
     TraceError,
     cautions,
     device_tables,
@@ -22,8 +23,8 @@ from stepscope.trace import (
     timeline,
     transfers,
 )
-from stepscope.trace.attribution import attribute
-from stepscope.trace.events import Trace, together
+from .attribution import attribute
+from .events import Trace, together
 
 _REPORTS = (".nsys-rep", ".qdrep")
 

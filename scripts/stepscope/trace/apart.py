@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from stepscope.trace import collectives
-from stepscope.trace.nesting import arrays, covered, union
+from . import collectives
+from .nesting import arrays, covered, union
 
 Times = NDArray[np.float64]
 

@@ -5,8 +5,9 @@ import re
 import numpy as np
 
 from stepscope.recordings import names as people
-from stepscope.trace.attribution import Attribution
-from stepscope.trace.nesting import climb
+
+from .attribution import Attribution
+from .nesting import climb
 
 # A range holds a whole attention if its name has one of the first words and none beside the second
 # ones: "attention scores" is a part of it.

@@ -15,10 +15,11 @@ import numpy as np
 import pandas as pd
 
 from stepscope.recordings import names as people
-from stepscope.trace.events import KERNEL, MEMORY, SECOND, Trace
-from stepscope.trace.kernel_categories import CATEGORIES, category_of
-from stepscope.trace.nesting import arrays, latest_before, locate, nest
-from stepscope.trace.phase_names import named
+
+from .events import KERNEL, MEMORY, SECOND, Trace
+from .kernel_categories import CATEGORIES, category_of
+from .nesting import arrays, latest_before, locate, nest
+from .phase_names import named
 
 
 @dataclass(frozen=True, eq=False)

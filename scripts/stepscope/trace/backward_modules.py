@@ -9,10 +9,10 @@ functions that this backward pass runs, but for those that activation checkpoint
 import numpy as np
 import pandas as pd
 
-from stepscope.trace.attribution import Attribution
-from stepscope.trace.events import SECOND
-from stepscope.trace.kernel_categories import CATEGORIES
-from stepscope.trace.nesting import arrays, climb, latest_before
+from .attribution import Attribution
+from .events import SECOND
+from .kernel_categories import CATEGORIES
+from .nesting import arrays, climb, latest_before
 
 NO_MODULE = "no module (gradients added up)"
 _ENGINE = "autograd::engine"

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from stepscope.trace import TraceError
-from stepscope.trace.attribution import Attribution
-from stepscope.trace.events import MEMORY, Trace
+from . import TraceError
+from .attribution import Attribution
+from .events import MEMORY, Trace
 
 COVERED = 0.9  # of the GPU time: phases that hold less do not tell of the program
 UNLINKED = 0.01  # of the GPU time

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 import pandas as pd
 
-from stepscope.trace.nesting import covered
+from .nesting import covered
 
 _SAME = ["group", "name", "number"]
 

@@ -6,10 +6,10 @@ import re
 import numpy as np
 import pandas as pd
 
-from stepscope.trace.attribution import Attribution
-from stepscope.trace.events import SECOND
-from stepscope.trace.nesting import arrays, covered, groups, locate, reaching, union
-from stepscope.trace.phase_tables import ALL, selections
+from .attribution import Attribution
+from .events import SECOND
+from .nesting import arrays, covered, groups, locate, reaching, union
+from .phase_tables import ALL, selections
 
 # Look-ups of 0.1 us, recorded beside each launch by new drivers: a gap between both would halve the
 # median of gaps.

@@ -16,7 +16,7 @@ template's arguments only count where the function's name says nothing, as `elem
 import re
 from functools import cache
 
-from stepscope.trace.cpp_names import one_spelling, parts_of
+from .cpp_names import one_spelling, parts_of
 
 CATEGORIES: tuple[str, ...] = (
     "matmul",

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import NamedTuple
 
-from stepscope.trace import product_names
-from stepscope.trace.cpp_names import (
+from . import product_names
+from .cpp_names import (
     TYPES,
     Function,
     data_type_of,
@@ -22,7 +22,7 @@ from stepscope.trace.cpp_names import (
     parts_of,
     words_of,
 )
-from stepscope.trace.kernel_categories import category_of, unmangled
+from .kernel_categories import category_of, unmangled
 
 LONGEST = 60  # characters of a short name
 # Characters of a full name: what tells kernels apart stands before, and made-up names may be

@@ -15,10 +15,11 @@ import pandas as pd
 
 from stepscope.recordings import names as people
 from stepscope.recordings.limits import reading, unpacked
-from stepscope.trace import TraceError, event_categories, events
-from stepscope.trace.event_categories import CALL, EITHER, MOVES, OPERATOR, RANGE
-from stepscope.trace.events import Trace
-from stepscope.trace.nesting import climb, latest_before, nest
+
+from . import TraceError, event_categories, events
+from .event_categories import CALL, EITHER, MOVES, OPERATOR, RANGE
+from .events import Trace
+from .nesting import climb, latest_before, nest
 
 _OWN_WORK = 0.5
 _MOST = 2**63

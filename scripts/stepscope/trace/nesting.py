@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from stepscope.trace import TraceError
+from . import TraceError
 
 MOST_OPEN = 1000  # ranges in each other: what takes time for each level would take hours
 

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from stepscope.trace import TraceError
+from . import TraceError
 
 
 def export(report: Path, path: Path) -> None:

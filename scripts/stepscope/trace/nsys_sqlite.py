@@ -21,8 +21,9 @@ import pandas as pd
 from stepscope.recordings.limits import reading
 from stepscope.snapshot.events import Frame
 from stepscope.snapshot.stacks import user_line
-from stepscope.trace import TraceError, events
-from stepscope.trace.events import Names, Trace
+
+from . import TraceError, events
+from .events import Names, Trace
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 COPIES = "CUPTI_ACTIVITY_KIND_MEMCPY"

@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 
 from stepscope.recordings import names as people
-from stepscope.trace.events import Names, Trace
-from stepscope.trace.nesting import climb, inside_itself
+
+from .events import Names, Trace
+from .nesting import climb, inside_itself
 
 _ENGINE = re.compile(r"autograd::engine|CheckpointFunctionBackward")
 MOST_GUESSED = 12  # phases taken from a trace in which no range has a phase's name

@@ -6,12 +6,12 @@ import math
 import numpy as np
 import pandas as pd
 
-from stepscope.trace import kernel_names
-from stepscope.trace.attribution import Attribution
-from stepscope.trace.backward_modules import backward_operations
-from stepscope.trace.events import SECOND
-from stepscope.trace.kernel_categories import CATEGORIES
-from stepscope.trace.nesting import climb
+from . import kernel_names
+from .attribution import Attribution
+from .backward_modules import backward_operations
+from .events import SECOND
+from .kernel_categories import CATEGORIES
+from .nesting import climb
 
 _OF_GPU = ["gpu_time", "memory_time", "kernels", "memory_operations", "gpu_each"]
 _MODULES = ["layer_modules", "remainder_modules"]

@@ -5,7 +5,7 @@ A reader takes what a pattern found in a kernel's name, and the function that be
 
 import re
 
-from stepscope.trace.cpp_names import Function
+from .cpp_names import Function
 
 # nvjet names types by letters: input, accumulator, result; "tst" (bf16, fp32, bf16) and "hsh"
 # (fp16) are what bf16 and fp16 runs show on an H100. "qqtst" names both inputs, of 8 bits. Other

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from stepscope.trace import attention, backward_modules, kernel_names
-from stepscope.trace.attribution import Attribution
-from stepscope.trace.events import SECOND
-from stepscope.trace.nesting import arrays, groups, inside_itself, launched_by, union
+from . import attention, backward_modules, kernel_names
+from .attribution import Attribution
+from .events import SECOND
+from .nesting import arrays, groups, inside_itself, launched_by, union
 
 MOST_CALLS = 50
 

@@ -9,11 +9,11 @@ import re
 import numpy as np
 import pandas as pd
 
-from stepscope.trace import collectives, kernel_names
-from stepscope.trace.attribution import Attribution
-from stepscope.trace.events import MEMORY, SECOND, Trace, moved
-from stepscope.trace.kernel_categories import CATEGORIES, category_of
-from stepscope.trace.nesting import arrays, covered, union
+from . import collectives, kernel_names
+from .attribution import Attribution
+from .events import MEMORY, SECOND, Trace, moved
+from .kernel_categories import CATEGORIES, category_of
+from .nesting import arrays, covered, union
 
 MOST_KERNELS = 40
 # Calls that have a collective start, and are none themselves.

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pandas as pd
 
 from stepscope.recordings.page import Style
-from stepscope.trace.cautions import ON_HOST
+
+from .cautions import ON_HOST
 
 STYLE = Style(
     sections={

@@ -9,11 +9,11 @@ many events there are.
 import numpy as np
 import pandas as pd
 
-from stepscope.trace.attention import attention_code
-from stepscope.trace.attribution import Attribution
-from stepscope.trace.events import SECOND
-from stepscope.trace.kernel_categories import CATEGORIES
-from stepscope.trace.nesting import climb, covered
+from .attention import attention_code
+from .attribution import Attribution
+from .events import SECOND
+from .kernel_categories import CATEGORIES
+from .nesting import climb, covered
 
 PIXELS = 1200
 DEPTHS = 4  # levels of nested ranges that are shown

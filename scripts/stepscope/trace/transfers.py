@@ -5,10 +5,10 @@ import re
 
 import pandas as pd
 
-from stepscope.trace.attribution import Attribution
-from stepscope.trace.events import SECOND
-from stepscope.trace.phase_tables import selections
-from stepscope.trace.ranks import SHOWN, with_ranks
+from .attribution import Attribution
+from .events import SECOND
+from .phase_tables import selections
+from .ranks import SHOWN, with_ranks
 
 # Calls in which the host waits: CUDA's and HIP's by their words, whoever else follows them (MUSA,
 # Ascend's aclrt), and Level Zero's and SYCL's own.

@@ -5,9 +5,10 @@ from torch import Tensor, nn
 
 from stepscope.axes import PLAIN_STEP, option
 from stepscope.config.own_models import keys_of
-from stepscope.measure.models import NamedTensors, Unsupported, named_parameters
 from stepscope.model.formats import FORMATS
 from stepscope.model.own import adapting, assembled
+
+from . import NamedTensors, Unsupported, named_parameters
 
 
 class Model:

@@ -4,7 +4,8 @@ installed."""
 from functools import partial
 
 from stepscope.model.about import Attention
-from stepscope.model.attention import fa4, flex
+
+from . import fa4, flex
 
 ABOUT = Attention(
     label="FlexAttention by FlashAttention-4",

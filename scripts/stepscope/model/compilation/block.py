@@ -1,7 +1,8 @@
 """Each block is compiled by itself: the compiler sees one of them, and its code serves all."""
 
 from stepscope.model.about import About
-from stepscope.model.compilation import Compilation
+
+from . import Compilation
 
 ABOUT = About(
     label="blocks compiled",

@@ -1,7 +1,8 @@
 """Compiled blocks, whose forward and backward pass are each replayed from a CUDA graph."""
 
 from stepscope.model.about import About
-from stepscope.model.compilation import Compilation
+
+from . import Compilation
 
 ABOUT = About(
     label="CUDA graphs",

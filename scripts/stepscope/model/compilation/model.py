@@ -1,7 +1,8 @@
 """The whole model is compiled as one."""
 
 from stepscope.model.about import About
-from stepscope.model.compilation import Compilation
+
+from . import Compilation
 
 ABOUT = About(
     label="whole model compiled",

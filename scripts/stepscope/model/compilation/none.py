@@ -1,7 +1,8 @@
 """Nothing is compiled."""
 
 from stepscope.model.about import About
-from stepscope.model.compilation import Compilation
+
+from . import Compilation
 
 ABOUT = About(label="not compiled")
 COMPILATION = Compilation(parts="")

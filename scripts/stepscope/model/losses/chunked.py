@@ -10,9 +10,10 @@ from torch import Tensor
 
 from stepscope.model.about import Loss
 from stepscope.model.compilation import compiled
-from stepscope.model.losses import CHUNK
 from stepscope.model.ranges import named
 from stepscope.model.transformer import TransformerLM
+
+from . import CHUNK
 
 ABOUT = Loss(
     label="head and loss in chunks",

@@ -5,9 +5,10 @@ from torch import Tensor
 
 from stepscope.model.about import Loss
 from stepscope.model.compilation import compiled
-from stepscope.model.losses.torch import cross_entropy
 from stepscope.model.ranges import named
 from stepscope.model.transformer import TransformerLM
+
+from .torch import cross_entropy
 
 ABOUT = Loss(
     label="compiled cross-entropy",

@@ -17,10 +17,11 @@ from torch.utils.checkpoint import checkpoint
 from stepscope.axes import PLAIN_STEP, option
 from stepscope.model.attention import unsupported
 from stepscope.model.chosen import load
-from stepscope.model.own import structure
-from stepscope.model.own.assembled import OwnModel
-from stepscope.model.own.reference import Unsupported
-from stepscope.model.own.sdpa import SDPA, InPlaceOfSdpa
+
+from . import structure
+from .assembled import OwnModel
+from .reference import Unsupported
+from .sdpa import SDPA, InPlaceOfSdpa
 
 
 def adapt(own: OwnModel, spec: dict) -> None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from stepscope.model.own import inputs, naming, probing, structure
-from stepscope.model.own.loading import load, named_errors
-from stepscope.model.own.reference import RANGES, ModelError, Reference, parse
+from . import inputs, naming, probing, structure
+from .loading import load, named_errors
+from .reference import RANGES, ModelError, Reference, parse
 
 
 def build(

@@ -15,8 +15,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
-from stepscope.model.own.reference import ModelError, Reference
 from stepscope.model.ranges import named
+
+from .reference import ModelError, Reference
 
 LOSSES = {  # in words, by forward's parameter that takes the targets, where it returns its loss
     "labels": "the model's own: .loss of its output, given labels = the same tokens",

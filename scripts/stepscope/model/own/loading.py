@@ -11,7 +11,8 @@ from pathlib import Path
 from types import ModuleType
 
 from stepscope.model.out_of_memory import is_out_of_memory, said_by
-from stepscope.model.own.reference import ModelError, Reference, Unsupported
+
+from .reference import ModelError, Reference, Unsupported
 
 
 def load(reference: Reference, keys: dict, context: int) -> object:

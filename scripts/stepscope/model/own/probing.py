@@ -15,10 +15,10 @@ import torch.nn.functional as F
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from stepscope.model.own import inputs
-from stepscope.model.own.counting import Counter
-from stepscope.model.own.loading import named_errors
-from stepscope.model.own.sdpa import FLEX, InPlaceOfSdpa
+from . import inputs
+from .counting import Counter
+from .loading import named_errors
+from .sdpa import FLEX, InPlaceOfSdpa
 
 # What cannot be followed by shapes is an error, which is enough of a report.
 logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)

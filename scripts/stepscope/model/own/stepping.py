@@ -4,10 +4,11 @@ what it takes."""
 import torch
 from torch import nn
 
-from stepscope.model.own import structure
-from stepscope.model.own.loading import called, function_of
-from stepscope.model.own.reference import ModelError, Reference, parse
 from stepscope.step import Step
+
+from . import structure
+from .loading import called, function_of
+from .reference import ModelError, Reference, parse
 
 
 def build(reference: str, keys: dict, given: dict) -> Step:

@@ -1,7 +1,8 @@
 """bfloat16 under autocast, with fp32 master weights."""
 
 from stepscope.model.about import Precision
-from stepscope.model.precisions import Format
+
+from . import Format
 
 ABOUT = Precision(
     label="bf16",

@@ -1,7 +1,8 @@
 """float16 under autocast, with fp32 master weights and without loss scaling."""
 
 from stepscope.model.about import Precision
-from stepscope.model.precisions import Format
+
+from . import Format
 
 ABOUT = Precision(
     label="fp16",

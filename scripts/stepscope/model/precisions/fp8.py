@@ -15,9 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from stepscope.model.about import Precision
-from stepscope.model.precisions import Format
 from stepscope.model.shape import ModelShape
 from stepscope.model.transformer import Linear
+
+from . import Format
 
 ABOUT = Precision(
     label="fp8",

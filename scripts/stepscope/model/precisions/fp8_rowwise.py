@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from stepscope.model.about import Precision
-from stepscope.model.precisions import Format, fp8
+
+from . import Format, fp8
 
 ABOUT = Precision(
     label="fp8 rowwise",

@@ -1,7 +1,8 @@
 """fp32, of which matrix products round their operands to TF32 on NVIDIA's tensor cores."""
 
 from stepscope.model.about import Precision
-from stepscope.model.precisions import Format
+
+from . import Format
 
 ABOUT = Precision(
     label="TF32",

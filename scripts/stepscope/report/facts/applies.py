@@ -1,11 +1,12 @@
 """Does this apply to me: what limits every plain timed step, and which change helps it first."""
 
-from stepscope.report.facts.ladders import Ladder, ladder_at
-from stepscope.report.facts.timed import Timed, in_bf16
 from stepscope.report.kit.data import Data, Row
 from stepscope.report.kit.named import Name
 from stepscope.report.kit.quantity import Maybe, minus, over, value_of
 from stepscope.results.option_labels import LABELS
+
+from .ladders import Ladder, ladder_at
+from .timed import Timed, in_bf16
 
 ALIKE = 0.1  # shares of a step that are no further apart are as good as one
 WHAT = ("size", "limited", "change")

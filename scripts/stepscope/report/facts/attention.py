@@ -4,7 +4,6 @@ is fastest."""
 from collections.abc import Iterable
 from functools import cached_property
 
-from stepscope.report.facts.machine import MIXED, SCORE_FORWARD, SCORE_MASK, Chapter, machine
 from stepscope.report.kit.data import Data, Row, grouped, of_ratio
 from stepscope.report.kit.named import Name, first_of, frozen, made_of
 from stepscope.report.kit.quantity import (
@@ -21,6 +20,8 @@ from stepscope.report.kit.quantity import (
     time_of,
     value_of,
 )
+
+from .machine import MIXED, SCORE_FORWARD, SCORE_MASK, Chapter, machine
 
 PLAIN = "naive"
 # Bytes a score that naive attention keeps for backward, under autocast and in fp32: exponentials in

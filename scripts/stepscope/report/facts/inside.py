@@ -2,9 +2,6 @@
 
 from functools import cached_property
 
-from stepscope.report.facts import profile
-from stepscope.report.facts.machine import Chapter, Machine, Place, machine
-from stepscope.report.facts.profile import Profiled, profiled
 from stepscope.report.kit.data import Data, Row, number, shown
 from stepscope.report.kit.named import Name, first_of, frozen, made_of
 from stepscope.report.kit.quantity import (
@@ -21,6 +18,10 @@ from stepscope.report.kit.quantity import (
     time_of,
     value_of,
 )
+
+from . import profile
+from .machine import Chapter, Machine, Place, machine
+from .profile import Profiled, profiled
 
 CORE = ("attention scores", "mask", "softmax", "attention × V")  # what sequences mix by
 MOST = 0.5  # of a call, from which on its parts tell where its time goes

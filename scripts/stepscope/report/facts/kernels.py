@@ -3,14 +3,15 @@ is too slow."""
 
 from functools import cached_property
 
-from stepscope.report.facts import profile
-from stepscope.report.facts.ladders import ladders
-from stepscope.report.facts.machine import Chapter, Place, placed
-from stepscope.report.facts.profile import Profiled, plain_at, profiled
-from stepscope.report.facts.timed import Timed, in_bf16
 from stepscope.report.kit.data import Data, Row, shown
 from stepscope.report.kit.named import first_of, frozen, made_of
 from stepscope.report.kit.quantity import Maybe, gap, minus, over, share
+
+from . import profile
+from .ladders import ladders
+from .machine import Chapter, Place, placed
+from .profile import Profiled, plain_at, profiled
+from .timed import Timed, in_bf16
 
 TOP = 6  # kernels that are listed
 

@@ -5,10 +5,6 @@ import itertools
 from collections.abc import Iterable
 from functools import cached_property
 
-from stepscope.report.facts import learning, method, profile
-from stepscope.report.facts.ladders import Ladder, ladders
-from stepscope.report.facts.machine import Chapter, arithmetic
-from stepscope.report.facts.rungs import Rung
 from stepscope.report.kit.data import Data, Row
 from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import (
@@ -19,6 +15,11 @@ from stepscope.report.kit.quantity import (
     over,
     positive,
 )
+
+from . import learning, method, profile
+from .ladders import Ladder, ladders
+from .machine import Chapter, arithmetic
+from .rungs import Rung
 
 PARTS = {
     "products": "matrix products",

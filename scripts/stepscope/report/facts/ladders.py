@@ -4,8 +4,6 @@ from functools import cached_property
 
 from stepscope.axes import PLAIN_STEP
 from stepscope.figures.ladder import TODAYS
-from stepscope.report.facts.machine import Place, arithmetic, place
-from stepscope.report.facts.rungs import Measured, Rung
 from stepscope.report.kit.data import Data, once
 from stepscope.report.kit.named import first_of, frozen
 from stepscope.report.kit.quantity import (
@@ -19,6 +17,9 @@ from stepscope.report.kit.quantity import (
     positive,
     value_of,
 )
+
+from .machine import Place, arithmetic, place
+from .rungs import Measured, Rung
 
 SIXTEEN = ("bf16", "fp16")
 

@@ -3,11 +3,12 @@
 from functools import cached_property
 
 from stepscope.figures.learning import learned
-from stepscope.report.facts.machine import Chapter, Place, place
 from stepscope.report.kit.data import Data, Row, shown
 from stepscope.report.kit.named import first_of, frozen
 from stepscope.report.kit.quantity import Maybe, Quantity, count, within
 from stepscope.results.learning import LOST
+
+from .machine import Chapter, Place, place
 
 
 @frozen

@@ -4,11 +4,12 @@ predict."""
 from collections import Counter
 from functools import cached_property
 
-from stepscope.report.facts.machine import Machine, machine
-from stepscope.report.facts.timed import Timed, timed
 from stepscope.report.kit.data import Data, machines
 from stepscope.report.kit.named import Name, frozen, made_of
 from stepscope.report.kit.quantity import Maybe, count, over
+
+from .machine import Machine, machine
+from .timed import Timed, timed
 
 
 @frozen

@@ -3,9 +3,6 @@ about it."""
 
 from functools import cached_property
 
-from stepscope.report.facts import profile
-from stepscope.report.facts.ladders import Ladder, ladder_at
-from stepscope.report.facts.machine import Chapter, Place, largest, placed
 from stepscope.report.kit.data import Data, Row, number, shown, total
 from stepscope.report.kit.named import Name, frozen, made_of
 from stepscope.report.kit.quantity import (
@@ -18,6 +15,10 @@ from stepscope.report.kit.quantity import (
     share,
     value_of,
 )
+
+from . import profile
+from .ladders import Ladder, ladder_at
+from .machine import Chapter, Place, largest, placed
 
 NUMBER = 4  # bytes of a weight, gradient or moment
 HOLDS_WITHIN = 0.01  # a prediction that is off by less holds

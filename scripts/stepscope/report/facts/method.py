@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 
-from stepscope.report.facts import profile
-from stepscope.report.facts.machine import Chapter, measured_rate, place
-from stepscope.report.facts.profile import Profiled
 from stepscope.report.kit.data import Data, Row, grouped, number, shown
 from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import Maybe, Quantity, count, ordered, share, value_of
 from stepscope.results.cells import MISSING, NOT_MEASURED
+
+from . import profile
+from .machine import Chapter, measured_rate, place
+from .profile import Profiled
 
 SECOND = 1.0  # to which starts are known
 MOST = 12  # cells that are named one by one

@@ -9,14 +9,6 @@ from typing import Any
 
 from stepscope.formulas.footprint import Setup
 from stepscope.formulas.footprint_peak import last_that, peak
-from stepscope.report.facts import applies, method, profile
-from stepscope.report.facts import ladder as climbing
-from stepscope.report.facts import memory as remembering
-from stepscope.report.facts.ladders import Ladder, ladders
-from stepscope.report.facts.machine import Chapter, Place, machine
-from stepscope.report.facts.profile import Profiled, profiled
-from stepscope.report.facts.rungs import Rung
-from stepscope.report.facts.timed import Timed, in_bf16, timed_at
 from stepscope.report.kit.data import Data, Row
 from stepscope.report.kit.named import Name, first_of, frozen, made_of
 from stepscope.report.kit.quantity import (
@@ -33,6 +25,15 @@ from stepscope.report.kit.quantity import (
 )
 from stepscope.report.kit.reserve import usable
 from stepscope.results.option_labels import LABELS
+
+from . import applies, method, profile
+from . import ladder as climbing
+from . import memory as remembering
+from .ladders import Ladder, ladders
+from .machine import Chapter, Place, machine
+from .profile import Profiled, profiled
+from .rungs import Rung
+from .timed import Timed, in_bf16, timed_at
 
 MOSTLY = 0.5  # of a step
 TOKENS = 1e9  # whose electricity is told

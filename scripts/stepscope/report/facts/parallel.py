@@ -5,7 +5,6 @@ from functools import cached_property
 from math import inf
 from statistics import fmean
 
-from stepscope.report.facts.machine import Chapter, Place, machine, place
 from stepscope.report.kit.data import Data, Row, grouped, number, shown
 from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import (
@@ -26,6 +25,8 @@ from stepscope.report.kit.quantity import (
     value_of,
 )
 from stepscope.report.kit.reserve import usable
+
+from .machine import Chapter, Place, machine, place
 
 ALONE = "alone"
 COSTLY = 0.05  # of a step: who waits less, and nothing computes, has nothing to gain

@@ -3,12 +3,13 @@ softmax."""
 
 from functools import cached_property
 
-from stepscope.report.facts.ladders import SIXTEEN, Ladder, ladders
-from stepscope.report.facts.machine import Chapter, Place, machine
-from stepscope.report.facts.timed import Timed, timed, timed_at
 from stepscope.report.kit.data import Data, Row, grouped, number, shown
 from stepscope.report.kit.named import Name, first_of, frozen
 from stepscope.report.kit.quantity import Maybe, gap, ordered, over, scaled
+
+from .ladders import SIXTEEN, Ladder, ladders
+from .machine import Chapter, Place, machine
+from .timed import Timed, timed, timed_at
 
 WHOLE, AUTOCAST = "all in the format", "under autocast"
 RIGHT = 0.001  # a sum that is off by less counts as right

@@ -4,10 +4,6 @@ without a profiler."""
 from functools import cached_property
 
 from stepscope.axes import PLAIN_STEP
-from stepscope.report.facts.ladders import Ladder, ladders
-from stepscope.report.facts.machine import Place, largest, placed
-from stepscope.report.facts.rungs import options
-from stepscope.report.facts.timed import timed
 from stepscope.report.kit.data import Data, Row, number, of_series, once, shown, total
 from stepscope.report.kit.named import first_of, frozen, made_of
 from stepscope.report.kit.quantity import (
@@ -18,6 +14,11 @@ from stepscope.report.kit.quantity import (
     plus,
     share,
 )
+
+from .ladders import Ladder, ladders
+from .machine import Place, largest, placed
+from .rungs import options
+from .timed import timed
 
 PRODUCTS, ATTENTION, CASTS = "matmul", "fused attention", "copy/cast"
 STEP = {"mode": "step", "phase": "step"}

@@ -4,12 +4,13 @@ what was measured here."""
 import math
 from functools import cached_property
 
-from stepscope.report.facts.ladders import ladders
-from stepscope.report.facts.machine import Chapter
-from stepscope.report.facts.rungs import Rung
 from stepscope.report.kit.data import Data, Row, shown
 from stepscope.report.kit.named import Name, frozen
 from stepscope.report.kit.quantity import Quantity, count, most
+
+from .ladders import ladders
+from .machine import Chapter
+from .rungs import Rung
 
 TIMES = ("time", "rate", "tokens_per_second")
 MOST = 12

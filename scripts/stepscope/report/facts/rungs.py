@@ -6,7 +6,6 @@ from stepscope.axes import PLAIN_STEP
 from stepscope.formulas.traffic import OPTIMIZER_BYTES
 from stepscope.model.about import About, TakesAway
 from stepscope.model.formats import PRECISIONS
-from stepscope.report.facts.machine import Place, arithmetic, limited, machine
 from stepscope.report.kit.data import Row, of_ratio, of_series
 from stepscope.report.kit.named import Name, frozen, made_of
 from stepscope.report.kit.quantity import (
@@ -25,6 +24,8 @@ from stepscope.report.kit.quantity import (
 )
 from stepscope.results.agreement import OF_LOSS
 from stepscope.results.option_labels import ABOUT
+
+from .machine import Place, arithmetic, limited, machine
 
 
 @frozen

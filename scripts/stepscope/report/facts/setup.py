@@ -2,11 +2,12 @@
 one's own is."""
 
 from stepscope.config.studies import OF_MODEL
-from stepscope.report.facts.machine import STATE_BYTES, Chapter, Place, largest, place
-from stepscope.report.facts.profile import subject
 from stepscope.report.kit.data import Data, Row, shown
 from stepscope.report.kit.named import frozen, made_of
 from stepscope.report.kit.quantity import Maybe, Quantity, count, gap, positive, scaled
+
+from .machine import STATE_BYTES, Chapter, Place, largest, place
+from .profile import subject
 
 FLOP_A_PARAMETER = 6  # and token: 2 forward, 4 backward (Kaplan et al. 2020)
 

@@ -2,7 +2,6 @@
 
 from functools import cached_property
 
-from stepscope.report.facts.machine import Chapter, limited, machine
 from stepscope.report.kit.data import Data, Row, grouped, number, of_ratio, of_series, shown
 from stepscope.report.kit.named import Name, first_of, frozen
 from stepscope.report.kit.quantity import (
@@ -15,6 +14,8 @@ from stepscope.report.kit.quantity import (
     share,
 )
 from stepscope.results.cells import MISSING, NOT_MEASURED
+
+from .machine import Chapter, limited, machine
 
 WHOLE = "step"
 KERNELS = 8  # of a step that are listed

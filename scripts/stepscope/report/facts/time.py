@@ -3,13 +3,14 @@ context."""
 
 from functools import cached_property
 
-from stepscope.report.facts import profile
-from stepscope.report.facts.ladders import ladder_at
-from stepscope.report.facts.machine import SCORE_BYTES, SCORE_FORWARD, Chapter, Place, largest
-from stepscope.report.facts.timed import Timed, timed, timed_at
 from stepscope.report.kit.data import Data
 from stepscope.report.kit.named import Name, first_of, frozen, made_of
 from stepscope.report.kit.quantity import Maybe, gap, over, plus, scaled
+
+from . import profile
+from .ladders import ladder_at
+from .machine import SCORE_BYTES, SCORE_FORWARD, Chapter, Place, largest
+from .timed import Timed, timed, timed_at
 
 DIFFERENT = 0.05  # two clocks of one step, of which a reader should be told
 CLOSE = 0.15  # a prediction that is off by less explains the phase

@@ -2,10 +2,11 @@
 
 from functools import cached_property
 
-from stepscope.report.facts.machine import Place, limited, place
 from stepscope.report.kit.data import Data
 from stepscope.report.kit.named import first_of, frozen, made_of
 from stepscope.report.kit.quantity import Maybe, Quantity, count, over, plus, scaled
+
+from .machine import Place, limited, place
 
 PLAIN = {"study": "timing", "options": ""}
 

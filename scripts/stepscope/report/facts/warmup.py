@@ -3,7 +3,6 @@ spends its time on."""
 
 from functools import cached_property
 
-from stepscope.report.facts.machine import Chapter, Place, placed
 from stepscope.report.kit.data import Data, Row, grouped, number, shown
 from stepscope.report.kit.named import Name, frozen, made_of
 from stepscope.report.kit.quantity import (
@@ -16,6 +15,8 @@ from stepscope.report.kit.quantity import (
     plus,
     value_of,
 )
+
+from .machine import Chapter, Place, placed
 
 SETTLED = 0.05  # a mean that is off the steady step by less needs no more warm-up
 WAITING = "waiting for the device"

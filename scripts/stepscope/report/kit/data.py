@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from stepscope.report.kit.named import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, within
 from stepscope.results.schema import NUMBER, TABLES, TEXT
 from stepscope.results.tables import Tables
+
+from .named import Name
+from .quantity import Maybe, Quantity, within
 
 # quantities that are printed as percent
 SHARES = ("share_of_ceiling", "mfu", "mfu_causal", "mfu_narrow")

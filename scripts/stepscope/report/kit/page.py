@@ -12,8 +12,8 @@ from pathlib import Path
 
 import jinja2
 
-from stepscope.report.kit.named import Name
-from stepscope.report.kit.view import escaped, table
+from .named import Name
+from .view import escaped, table
 
 _GAP = "\0"  # stands in the text where a value is missing
 _ITEM = re.compile(r"\n(?=(?:[-*]|\d+\.) )")

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from stepscope.report.kit import number_format
-from stepscope.report.kit.named import first_of, value_at
+from . import number_format
+from .named import first_of, value_at
 
 Row = TypeVar("Row")
 

@@ -3,9 +3,9 @@ tables."""
 
 from collections.abc import Iterable
 
-from stepscope.report.kit import number_format
-from stepscope.report.kit.named import value_at
-from stepscope.report.kit.quantity import Quantity
+from . import number_format
+from .named import value_at
+from .quantity import Quantity
 
 NOTHING = "–"
 MARKDOWN = "\\|*_`[]<>#&~$"  # letters that Markdown reads as more than themselves
